@@ -1,0 +1,115 @@
+"""The definitions of every latency, as pure functions of a request's instants.
+
+One place for both the load test and the diagnosis, so that a word means one thing. Each returns seconds, or
+None where the quantity does not exist for that request (never 0).
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from perfdoctor.model import RequestRecord
+
+DEFINITIONS = {
+    "ttft": "time to first token: from the request sent to the first chunk with generated payload "
+    "(reasoning counts; role-only chunks and an echo of the prompt's tail do not)",
+    "ttfa": "time to first answer: from sent to the first chunk that is no reasoning",
+    "tpot": "time per output token after the first: (last token - first token) / (output tokens - 1)",
+    "gap": "pause between two chunks with payload; a chunk may hold several tokens",
+    "e2e": "end to end: from sent to the last token, as a reader of the answer sees it",
+    "e2e_from_schedule": "end to end counted from when the schedule wanted the request sent",
+    "error_latency": "from sent to the failure, for failed requests",
+}
+
+
+def _span(start_s: float | None, end_s: float | None) -> float | None:
+    return None if start_s is None or end_s is None else end_s - start_s
+
+
+def ttft(record: RequestRecord) -> float | None:
+    return _span(record.sent_s, record.first_token_s)
+
+
+def ttfa(record: RequestRecord) -> float | None:
+    return _span(record.sent_s, record.first_answer_s)
+
+
+def e2e(record: RequestRecord) -> float | None:
+    return _span(record.sent_s, record.last_token_s)
+
+
+def e2e_from_schedule(record: RequestRecord) -> float | None:
+    return _span(record.due_s, record.last_token_s)
+
+
+def tpot(record: RequestRecord) -> float | None:
+    """None below two tokens: one token has no pace."""
+    span = _span(record.first_token_s, record.last_token_s)
+    if span is None or record.output_tokens is None or record.output_tokens < 2:
+        return None
+    return span / (record.output_tokens - 1)
+
+
+def gaps(record: RequestRecord) -> tuple[float, ...]:
+    return tuple(b - a for a, b in itertools.pairwise(record.token_at_s))
+
+
+def ok_records(records: Iterable[RequestRecord]) -> tuple[RequestRecord, ...]:
+    return tuple(r for r in records if r.outcome == "ok" and not r.censored)
+
+
+def present(values: Iterable[float | None]) -> list[float]:
+    return [v for v in values if v is not None]
+
+
+# ------------------------------------------------------------------------------ the prompt's own tail
+
+
+def without_prompt_tail(records: Sequence[RequestRecord]) -> tuple[RequestRecord, ...]:
+    """Leave out a leading chunk that the server sent before it generated anything.
+
+    Some servers stream the end of the prompt template (`<think>\\n`) at once, so that a naive TTFT is the
+    time to an echo. No name is checked: the chunk is an echo when answers that ran to their token limit came
+    in more chunks than tokens. Answers that stopped by themselves spend one token on the invisible end mark,
+    so as many chunks as tokens is already one too many, but then the first gap must be out of line too.
+    """
+    texts = {r.first_text for r in records if r.first_text}
+    echo = {text for text in texts if _is_echo([r for r in records if r.first_text == text])}
+    return tuple(_drop_head(r) if r.first_text in echo else r for r in records)
+
+
+def _is_echo(group: Sequence[RequestRecord]) -> bool:
+    counted = [r for r in group if r.token_source == "usage" and r.output_tokens and not r.head_chunks]
+    capped = [r for r in counted if r.finish_reason == "length"]
+    if capped:
+        return sum(_chunk_surplus(r) > 0 for r in capped) > len(capped) / 2
+    stopped = [r for r in counted if len(r.token_at_s) >= 4]
+    surplus = [r for r in stopped if _chunk_surplus(r) >= 0 and _first_gap_out_of_line(r)]
+    return len(stopped) >= 3 and len(surplus) > len(stopped) / 2
+
+
+def _chunk_surplus(record: RequestRecord) -> int:
+    return len(record.token_at_s) - (record.output_tokens or 0)
+
+
+def _first_gap_out_of_line(record: RequestRecord) -> bool:
+    first, *rest = gaps(record)
+    return first > 5 * statistics.median(rest)
+
+
+def _drop_head(record: RequestRecord) -> RequestRecord:
+    if len(record.token_at_s) < 2 or record.head_chunks:
+        return record
+    first, second, *_ = record.token_at_s
+    answer = record.first_answer_s
+    return msgspec.structs.replace(
+        record,
+        token_at_s=record.token_at_s[1:],
+        first_token_s=second,
+        first_answer_s=second if answer == first else answer,
+        head_chunks=1,
+    )

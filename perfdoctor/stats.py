@@ -1,0 +1,57 @@
+"""Exact statistics: nearest-rank percentiles and their order-statistic intervals. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from perfdoctor.model import Spread
+
+P99_MIN_N = 100  # below this the p99 is one of the two largest values, which is no percentile
+
+
+def percentile(values: Sequence[float], p: float) -> float | None:
+    """Nearest rank: the smallest value that at least share `p` of all values do not exceed.
+
+    No interpolation, which would report times nobody had. None of nothing.
+    """
+    if not values:
+        return None
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(p * len(ordered)) - 1)]
+
+
+def mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def percentile_interval(values: Sequence[float], p: float, z: float = 1.96) -> tuple[float, float] | None:
+    """95 % interval of a percentile from order statistics (normal approximation of the binomial rank).
+
+    None below 10 values, where the approximation says nothing.
+    """
+    n = len(values)
+    if n < 10:
+        return None
+    ordered = sorted(values)
+    half = z * math.sqrt(n * p * (1 - p))
+    low = max(0, math.floor(n * p - half) - 1)
+    high = min(n - 1, math.ceil(n * p + half) - 1)
+    return ordered[low], ordered[high]
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """The table row of one latency; all None when empty, p99 None below 100 values."""
+    if not values:
+        return Spread()
+    ordered = sorted(values)
+    return Spread(
+        n=len(ordered),
+        mean=mean(ordered),
+        min=ordered[0],
+        p50=percentile(ordered, 0.50),
+        p90=percentile(ordered, 0.90),
+        p95=percentile(ordered, 0.95),
+        p99=percentile(ordered, 0.99) if len(ordered) >= P99_MIN_N else None,
+        max=ordered[-1],
+    )

@@ -1,0 +1,271 @@
+"""The run folder: the only reader and writer, and the only door between collecting, judging and telling.
+
+    run.json  scenario.toml  requests.jsonl  samples.jsonl  stacks.folded  log.txt     the record
+    diagnosis.json  report.html                                                        derived, deletable
+
+Appends go to memory and reach the disk within 250 ms, so a run killed at any moment is readable up to then;
+a torn last line is skipped. Whole files are replaced atomically.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import threading
+import traceback
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from perfdoctor.errors import DiskFull, RunFolderError
+from perfdoctor.model import SCHEMA_VERSION, RequestRecord, RunFacts, Sample
+from perfdoctor.redact import Redactor
+
+if TYPE_CHECKING:
+    import pandas
+
+FLUSH_S = 0.25
+RUNS_ENV = "PERFDOCTOR_RUNS"
+
+_T = TypeVar("_T")
+
+
+def runs_root() -> Path:
+    """Where run folders live: $PERFDOCTOR_RUNS, else `perfdoctor-runs` in the current folder."""
+    return Path(os.environ.get(RUNS_ENV) or "perfdoctor-runs")
+
+
+def _plain(value: Any) -> Any:
+    """Builtin types without None, which TOML cannot hold."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items() if v is not None}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value
+
+
+class RunWriter:
+    """A run being recorded. Thread-safe; `seal` ends it. An unwritable disk surfaces as DiskFull."""
+
+    def __init__(self, path: Path, facts: RunFacts, redactor: Redactor) -> None:
+        self.path, self.facts, self._redactor = path, facts, redactor
+        self._pending: dict[str, list[bytes]] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self.failure: DiskFull | None = None
+        self._write_facts()
+        import tomli_w
+
+        scenario = _plain(msgspec.to_builtins(facts.scenario))
+        self._replace("scenario.toml", tomli_w.dumps(scenario).encode())
+        self._flusher = threading.Thread(target=self._flush_forever, name="store", daemon=True)
+        self._flusher.start()
+
+    def append_request(self, record: RequestRecord) -> None:
+        self._append("requests.jsonl", record)
+
+    def append_sample(self, sample: Sample) -> None:
+        self._append("samples.jsonl", sample)
+
+    def append_stacks(self, folded: str) -> None:
+        self._append_bytes("stacks.folded", folded.encode())
+
+    def log(self, text: str) -> None:
+        stamp = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        self._append_bytes("log.txt", f"{stamp} {text}".encode("utf-8", "replace"))
+
+    def log_exception(self, error: BaseException) -> None:
+        """The traceback, for log.txt only."""
+        self.log("".join(traceback.format_exception(error)))
+
+    def update(self, **changes: Any) -> None:
+        """Change fields of run.json and write it at once."""
+        self.facts = msgspec.structs.replace(self.facts, **changes)
+        self._write_facts()
+
+    def seal(self, **changes: Any) -> None:
+        """Write out everything and set the final state. Safe to call once only."""
+        self._stop.set()
+        self._flusher.join(timeout=5)
+        self._flush()
+        self.update(**changes)
+
+    def check(self) -> None:
+        """Raise what the background writer met, so that a run does not go on unrecorded."""
+        if self.failure:
+            raise self.failure
+
+    # -- the way to the disk
+
+    def _append(self, name: str, record: msgspec.Struct) -> None:
+        with self._lock:
+            self._pending.setdefault(name, []).append(msgspec.json.encode(record))
+
+    def _append_bytes(self, name: str, line: bytes) -> None:
+        with self._lock:
+            self._pending.setdefault(name, []).append(line.rstrip(b"\n"))
+
+    def _flush_forever(self) -> None:
+        while not self._stop.wait(FLUSH_S):
+            try:
+                self._flush()
+            except DiskFull as error:
+                self.failure = error
+                return
+
+    def _flush(self) -> None:
+        with self._lock:
+            pending, self._pending = self._pending, {}
+        for name, lines in pending.items():
+            block = self._redactor.clean_bytes(b"\n".join(lines) + b"\n")
+            with _disk_errors(self.path), (self.path / name).open("ab") as file:
+                file.write(block)
+
+    def _write_facts(self) -> None:
+        self._replace("run.json", msgspec.json.format(msgspec.json.encode(self.facts), indent=1))
+
+    def _replace(self, name: str, content: bytes) -> None:
+        write_atomically(self.path / name, self._redactor.clean_bytes(content))
+
+
+class Run:
+    """A recorded run, complete or not. Everything derived from it is a function of this object."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.facts = _read_facts(path)
+
+    @property
+    def state(self) -> str:
+        """A folder still marked running was killed: nothing of ours is left to finish it."""
+        return "interrupted" if self.facts.state == "running" else self.facts.state
+
+    def read_requests(self) -> tuple[RequestRecord, ...]:
+        return tuple(_lines(self.path / "requests.jsonl", RequestRecord))
+
+    def read_samples(self) -> tuple[Sample, ...]:
+        return tuple(_lines(self.path / "samples.jsonl", Sample))
+
+    def requests(self) -> pandas.DataFrame:
+        """One row per request, columns named as RequestRecord's fields."""
+        import pandas
+
+        frame: pandas.DataFrame = pandas.DataFrame([msgspec.to_builtins(r) for r in self.read_requests()])
+        return frame
+
+    def samples(self) -> pandas.DataFrame:
+        """One row per value: at_s, probe, metric, value, status and one column per label."""
+        import pandas
+
+        rows = [
+            {"at_s": s.at_s, "probe": s.probe, "metric": name, "value": value, "status": s.status} | s.labels
+            for s in self.read_samples()
+            for name, value in (s.values or {"": None}).items()
+        ]
+        frame: pandas.DataFrame = pandas.DataFrame(rows)
+        return frame
+
+    def write_derived(self, name: str, content: bytes) -> Path:
+        """Write diagnosis.json, report.html and the like beside the record."""
+        write_atomically(self.path / name, content)
+        return self.path / name
+
+
+def create_run(facts: RunFacts, folder: Path | None = None, secrets: Iterable[str] = ()) -> RunWriter:
+    """Make a new, empty run folder. A given folder must not hold a run yet."""
+    path = folder or _fresh_path(runs_root(), facts)
+    if (path / "run.json").exists():
+        raise RunFolderError(
+            f"{path} already holds a run", "Runs are never overwritten.", "give another --out"
+        )
+    with _disk_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
+    return RunWriter(path, msgspec.structs.replace(facts, run=path.name), Redactor(secrets))
+
+
+def _fresh_path(root: Path, facts: RunFacts) -> Path:
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
+    name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{stamp}-{facts.command}").strip("-")
+    path, suffix = root / name, 1
+    while path.exists():
+        suffix += 1
+        path = root / f"{name}-{suffix}"
+    return path
+
+
+def open_run(path: str | Path = "latest") -> Run:
+    """A run folder by path, by name under the runs root, or `latest`."""
+    if str(path) == "latest":
+        folders = sorted(runs_root().glob("*/run.json"), key=lambda p: p.stat().st_mtime)
+        if not folders:
+            raise RunFolderError(
+                f"no run found under {runs_root()}",
+                "Runs are kept in the folder where perfdoctor was started.",
+                f"name a run folder, set {RUNS_ENV}, or make a run: perfdoctor diagnose --model tiny",
+            )
+        return Run(folders[-1].parent)
+    for candidate in (Path(path), runs_root() / str(path)):
+        if candidate.is_dir():
+            return Run(candidate)
+    raise RunFolderError(f"there is no run folder {path}", "", "list them with: ls " + str(runs_root()))
+
+
+def _read_facts(path: Path) -> RunFacts:
+    try:
+        raw = (path / "run.json").read_bytes()
+        version = msgspec.json.decode(raw, type=dict[str, Any]).get("schema", 0)
+        if isinstance(version, int) and version > SCHEMA_VERSION:
+            raise RunFolderError(
+                f"{path} was written by a newer perfdoctor (schema {version}, not {SCHEMA_VERSION})",
+                "Older versions cannot know what newer records mean.",
+                "update: pip install -U perfdoctor",
+            )
+        return msgspec.json.decode(raw, type=RunFacts)
+    except FileNotFoundError as error:
+        raise RunFolderError(
+            f"{path} is no run folder", "It holds no run.json.", "give a folder that perfdoctor wrote"
+        ) from error
+    except msgspec.MsgspecError as error:
+        raise RunFolderError(
+            f"{path}/run.json cannot be read: {error}", "The file was changed or cut off."
+        ) from error
+
+
+def _lines(path: Path, kind: type[_T]) -> Iterator[_T]:
+    """Records of a JSONL file; a torn or foreign line is skipped."""
+    if not path.exists():
+        return
+    decoder = msgspec.json.Decoder(kind)
+    with path.open("rb") as file:
+        for line in file:
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                yield decoder.decode(line)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file so that a reader sees the old or the new one, never a part."""
+    temporary = path.with_name(path.name + ".part")
+    with _disk_errors(path.parent):
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+
+
+@contextlib.contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise DiskFull(
+            f"cannot write to {path}: {os.strerror(error.errno or 0)}",
+            "The disk or the quota is full." if full else "The folder cannot be written by this user.",
+            "free some space or choose another folder with --out; what was written stays readable",
+        ) from error
