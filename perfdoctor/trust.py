@@ -37,8 +37,11 @@ def judge(client: ClientFacts, records: Sequence[RequestRecord]) -> Trust:
     _grade(client.send_late_p99_s, e2e, LATE_DEGRADED, LAG_INVALID, "late sends p99", degraded, invalid)
     _grade_failures(steady, degraded, invalid)
 
-    status = "invalid" if invalid else "degraded" if degraded else "valid"
-    return Trust(status=status, error_s=client.loop_lag_p99_s, reasons=tuple(invalid + degraded))
+    return Trust(
+        status="invalid" if invalid else "degraded" if degraded else "valid",
+        error_s=client.loop_lag_p99_s,
+        reasons=tuple(invalid + degraded),
+    )
 
 
 def _grade(
