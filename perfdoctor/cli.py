@@ -1,1 +1,399 @@
-"""placeholder"""
+"""The command line: typer signatures and exit codes.
+
+Do not import anything heavy here: every other import sits inside a command's body, so that `--help` stays
+fast. `tests/contract/test_startup.py` holds that.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from perfdoctor.errors import CannotJudge, PerfdoctorError, UsageError
+
+if TYPE_CHECKING:
+    from perfdoctor.model import Diagnosis, Scenario
+    from perfdoctor.session import Orders
+
+INTERRUPTED = 130
+INTERNAL = 70  # a bug of ours; EX_SOFTWARE of sysexits.h
+STEADY_S = 15.0  # how long `diagnose` drives load unless told otherwise
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+scenarios = typer.Typer(no_args_is_help=True, help="The labelled fault benchmark.")
+app.add_typer(scenarios, name="scenario")
+
+Endpoint = Annotated[
+    str | None, typer.Option(metavar="URL", help="An OpenAI-compatible server, with or without /v1.")
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="tiny|shape:NAME|FOLDER",
+        help="Serve this model in a child process; with --endpoint: the served model's name.",
+    ),
+]
+Api = Annotated[str, typer.Option(metavar="chat|completions", help="Which API to call.")]
+KeyEnv = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Environment variable that holds the API key; never the key itself."),
+]
+Headers = Annotated[
+    list[str] | None, typer.Option("--header", metavar="'NAME: VALUE'", help="Extra header; repeatable.")
+]
+Concurrency = Annotated[int, typer.Option("-c", "--concurrency", min=1, help="Requests open at a time.")]
+Requests = Annotated[int | None, typer.Option("-n", "--requests", min=1, help="Stop after this many.")]
+Duration = Annotated[str | None, typer.Option(metavar="30s", help="Stop after this long.")]
+Warmup = Annotated[int, typer.Option(min=0, help="Requests sent first and left out of the numbers.")]
+PromptTokens = Annotated[int, typer.Option(min=1, help="Length of the made-up prompts, about.")]
+OutputTokens = Annotated[int, typer.Option(min=1, help="max_tokens of every request.")]
+Timeout = Annotated[str, typer.Option(metavar="2m", help="Limit of one whole request.")]
+Out = Annotated[Path | None, typer.Option("-o", "--out", help="Run folder to write.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the JSON contract and nothing else on stdout.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress and no notes on stderr.")]
+
+
+@app.callback()
+def root(
+    no_color: Annotated[bool, typer.Option("--no-color", help="Plain text.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Says where the time of an LLM server goes, what will make it faster, and by how much at most.
+
+    Examples:
+
+      perfdoctor diagnose --model tiny
+
+      perfdoctor diagnose --endpoint http://127.0.0.1:8000
+
+      perfdoctor load-test --endpoint http://127.0.0.1:8000 -c 20 -n 200
+
+      perfdoctor report latest --html
+    """
+    if no_color:
+        from perfdoctor import console
+
+        console.disable_colour()
+    _State.debug = debug
+
+
+class _State:
+    """Set once by the root callback."""
+
+    debug = False
+
+
+@app.command()
+def diagnose(
+    run: Annotated[str | None, typer.Argument(help="Judge this run folder again, or `latest`.")] = None,
+    endpoint: Endpoint = None,
+    model: Model = None,
+    api: Api = "chat",
+    concurrency: Concurrency = 4,
+    requests: Requests = None,
+    duration: Duration = None,
+    warmup: Warmup = 2,
+    prompt_tokens: PromptTokens = 48,
+    output_tokens: OutputTokens = 48,
+    timeout: Timeout = "2m",
+    api_key_env: KeyEnv = None,
+    header: Headers = None,
+    device: Annotated[str | None, typer.Option(metavar="cpu|cuda", help="Of the local model.")] = None,
+    dtype: Annotated[str | None, typer.Option(metavar="bfloat16", help="Of the local model.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of the local model.")] = None,
+    out: Out = None,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find where the time goes: drive load, sample the machine, name the bottleneck and its fix.
+
+    Examples:
+
+      perfdoctor diagnose --model tiny
+
+      perfdoctor diagnose --endpoint http://127.0.0.1:8000 -c 8
+
+      perfdoctor diagnose latest
+    """
+    from perfdoctor import commands
+    from perfdoctor.model import Load, Scenario, Target
+
+    if run is not None:
+        if endpoint or model:
+            raise UsageError("give a run folder or a target, not both")
+        bundle = commands.judge(run)
+    else:
+        options = {"device": device, "dtype": dtype, "threads": str(threads) if threads else None}
+        target = Target(
+            endpoint=endpoint if endpoint or model else _found_server(),
+            model=model,
+            api=_api(api),
+            headers=_headers(header),
+            api_key_env=api_key_env,
+            options={k: v for k, v in options.items() if v},
+        )
+        load = Load(
+            concurrency=concurrency,
+            requests=requests,
+            duration_s=_seconds(duration) if duration else None if requests else STEADY_S,
+            warmup_requests=warmup,
+            baseline_requests=5,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            timeout_s=_seconds(timeout),
+        )
+        orders = _orders("diagnose", Scenario(target=target, load=load), out)
+        bundle = commands.run_and_judge(orders, quiet)
+    commands.show(bundle, as_json=json)
+    _exit_for(bundle.diagnosis)
+
+
+@app.command(name="load-test")
+def load_test(
+    endpoint: Endpoint = None,
+    model: Model = None,
+    api: Api = "chat",
+    concurrency: Concurrency = 1,
+    requests: Requests = None,
+    duration: Duration = None,
+    warmup: Warmup = 1,
+    prompt_tokens: PromptTokens = 48,
+    output_tokens: OutputTokens = 48,
+    timeout: Timeout = "2m",
+    api_key_env: KeyEnv = None,
+    header: Headers = None,
+    definitions: Annotated[bool, typer.Option("--definitions", help="Say what each number means.")] = False,
+    out: Out = None,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Drive a server with a fixed number of users and measure what they see.
+
+    Examples:
+
+      perfdoctor load-test --endpoint http://127.0.0.1:8000 -c 20 -n 200
+
+      perfdoctor load-test --endpoint http://127.0.0.1:8000 -c 4 --duration 30s --json
+    """
+    from perfdoctor import commands
+    from perfdoctor.model import Load, Scenario, Target
+
+    target = Target(
+        endpoint=endpoint if endpoint or model else _found_server(),
+        model=model,
+        api=_api(api),
+        headers=_headers(header),
+        api_key_env=api_key_env,
+    )
+    load = Load(
+        concurrency=concurrency,
+        requests=requests or (None if duration else 10 * concurrency),
+        duration_s=_seconds(duration) if duration else None,
+        warmup_requests=warmup,
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        timeout_s=_seconds(timeout),
+    )
+    summary = commands.load_test(_orders("load-test", Scenario(target=target, load=load), out), quiet)
+    commands.show_summary(summary, as_json=json, definitions=definitions)
+    _exit_for_state(summary.state)
+    if summary.trust.status == "invalid":
+        raise typer.Exit(CannotJudge.exit_code)
+
+
+@app.command()
+def report(
+    run: Annotated[str, typer.Argument(help="A run folder, its name, or `latest`.")] = "latest",
+    html: Annotated[bool, typer.Option("--html", help="One self-contained file.")] = False,
+    json: AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="For an issue or a wiki.")] = False,
+    definitions: Annotated[bool, typer.Option("--definitions", help="Say what each number means.")] = False,
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to write.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+) -> None:
+    """Show a run again, also one that was interrupted or killed.
+
+    Examples:
+
+      perfdoctor report latest
+
+      perfdoctor report latest --html -o report.html
+
+      perfdoctor report perfdoctor-runs/20261130-101500-diagnose --json
+    """
+    from perfdoctor import commands
+
+    asked = [name for name, on in (("html", html), ("json", json), ("markdown", markdown)) if on]
+    if len(asked) > 1:
+        raise UsageError("give one of --html, --json and --markdown")
+    commands.report(run, asked[0] if asked else None, out, force=force, definitions=definitions)
+
+
+@app.command()
+def check(
+    endpoint: Endpoint = None,
+    json: AsJson = False,
+) -> None:
+    """Which probes work here, and the command that would enable each of the others.
+
+    Example:
+
+      perfdoctor check
+    """
+    from perfdoctor import commands
+
+    commands.check(endpoint, as_json=json)
+
+
+@app.command()
+def explain(
+    name: Annotated[str | None, typer.Argument(help="A rule, fix, signal, error or measure.")] = None,
+) -> None:
+    """Print the page of a rule, fix, signal, error or measure; without a name, list them.
+
+    Examples:
+
+      perfdoctor explain serial-server
+
+      perfdoctor explain ttft
+    """
+    from perfdoctor import commands
+
+    commands.explain(name)
+
+
+@scenarios.command(name="list")
+def scenario_list() -> None:
+    """List the labelled faults."""
+    from perfdoctor import scenario
+
+    scenario.show_list()
+
+
+@scenarios.command(name="run")
+def scenario_run(
+    names: Annotated[list[str], typer.Argument(help="Names from `scenario list`, or `all`.")],
+    quiet: Quiet = False,
+) -> None:
+    """Cause a fault for real, diagnose it, and say whether the verdict was right. Exit 1 when one was not.
+
+    Example:
+
+      perfdoctor scenario run serial-server
+    """
+    from perfdoctor import scenario
+
+    if not scenario.run_all(names, quiet):
+        raise typer.Exit(1)
+
+
+# ------------------------------------------------------------------------------ from flags to records
+
+
+def _orders(command: str, scenario: Scenario, out: Path | None) -> Orders:
+    from perfdoctor.session import Orders, own_argv
+
+    name = scenario.target.api_key_env
+    secret = os.environ.get(name) if name else None
+    if name and not secret:
+        raise UsageError(
+            f"the environment variable {name} is not set",
+            "--api-key-env names the variable that holds the key.",
+            f"export {name}=... and run again",
+        )
+    return Orders(
+        scenario=scenario,
+        command=command,
+        argv=own_argv(),
+        out=out,
+        secret=secret,
+        probes=command == "diagnose",
+    )
+
+
+def _api(text: str) -> Literal["chat", "completions"]:
+    if text in ("chat", "completions"):
+        return text
+    raise UsageError(f"--api {text} is unknown", "", "use --api chat or --api completions")
+
+
+def _seconds(text: str) -> float:
+    from perfdoctor.units import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _headers(lines: list[str] | None) -> dict[str, str]:
+    pairs = [line.partition(":") for line in lines or []]
+    if any(not colon or not name.strip() for name, colon, _ in pairs):
+        raise UsageError("a header is written 'Name: value'", "", "--header 'X-Tenant: blue'")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _found_server() -> str:
+    from perfdoctor import console, preflight
+
+    found, tried = preflight.find_local_server()
+    if not found:
+        raise UsageError(
+            "no target given, and no server found on this machine",
+            f"Tried {', '.join(tried)}.",
+            "perfdoctor diagnose --endpoint URL, or without any server: perfdoctor diagnose --model tiny",
+        )
+    console.say(f"Found a server at {found}")
+    return found
+
+
+def _exit_for_state(state: str) -> None:
+    if state == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+
+
+def _exit_for(diagnosis: Diagnosis | None) -> None:
+    if diagnosis is None:
+        return
+    _exit_for_state(diagnosis.state)
+    if diagnosis.verdict.status in ("untrusted", "insufficient_evidence"):
+        raise typer.Exit(CannotJudge.exit_code)
+
+
+def main() -> None:
+    """The console script: every expected failure leaves as three lines and its exit code."""
+    from perfdoctor import console
+
+    try:
+        app()
+    except PerfdoctorError as error:
+        if _State.debug:
+            raise
+        console.print_error(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output, `head` for example, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        if _State.debug:
+            raise
+        console.print_error(
+            PerfdoctorError(
+                f"internal error, {type(error).__name__}: {error}",
+                "This is a defect of perfdoctor; the run folder, if any, keeps what was measured.",
+                "run again with `perfdoctor --debug ...` and report the traceback",
+            )
+        )
+        sys.exit(INTERNAL)

@@ -35,6 +35,7 @@ class Target(Record, frozen=True, kw_only=True):
     served_name: str | None = None  # the name to put into request bodies, once known
     headers: dict[str, str] = {}
     api_key_env: str | None = None  # the variable's name; its value is never stored
+    options: dict[str, str] = {}  # settings of the local child: device, dtype, threads
 
 
 class Load(Record, frozen=True, kw_only=True):

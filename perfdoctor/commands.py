@@ -1,0 +1,164 @@
+"""The bodies of the commands: joins collecting, judging and telling, which do not know each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from perfdoctor import console, store
+from perfdoctor.errors import RunFolderError, UsageError
+from perfdoctor.model import Diagnosis, LoadSummary
+from perfdoctor.progress import Watch
+
+if TYPE_CHECKING:
+    from perfdoctor.reports._bundle import Bundle
+    from perfdoctor.session import Orders
+
+
+def judge_folder(run: store.Run) -> Diagnosis:
+    """Judge a run and keep the result beside it. A function of the folder alone."""
+    from perfdoctor.diagnosis import pipeline
+
+    diagnosis = pipeline.diagnose(run.facts, run.state, run.read_requests(), run.read_samples())
+    run.write_derived("diagnosis.json", msgspec.json.format(msgspec.json.encode(diagnosis), indent=1))
+    return diagnosis
+
+
+def judge(path: str) -> Bundle:
+    return load_bundle(store.open_run(path), diagnosed=True)
+
+
+def load_bundle(run: store.Run, *, diagnosed: bool) -> Bundle:
+    """Everything a report may show. Load tests are summarised; `diagnosed` adds the verdict."""
+    from perfdoctor.loadgen.summary import summarise
+    from perfdoctor.reports._bundle import Bundle
+
+    requests = run.read_requests()
+    stacks = run.path / "stacks.folded"
+    return Bundle(
+        diagnosis=judge_folder(run) if diagnosed else None,
+        summary=summarise(run.facts, run.state, requests),
+        facts=run.facts,
+        requests=requests,
+        samples=run.read_samples(),
+        stacks=stacks.read_text(errors="replace") if stacks.exists() else "",
+    )
+
+
+def run_and_judge(orders: Orders, quiet: bool) -> Bundle:
+    """Make a run, judge it, and leave the HTML report in its folder."""
+    from perfdoctor import session
+
+    watch = Watch(quiet)
+    path = session.conduct(orders, watch)
+    run = store.open_run(path)
+    bundle = load_bundle(run, diagnosed=True)
+    html = run.write_derived("report.html", _render(bundle, "html").encode())
+    watch.note(f"Report: {html}")
+    return bundle
+
+
+def load_test(orders: Orders, quiet: bool) -> LoadSummary:
+    """Make a run without probes and summarise it."""
+    from perfdoctor import session
+    from perfdoctor.loadgen.summary import summarise
+
+    watch = Watch(quiet)
+    run = store.open_run(session.conduct(orders, watch))
+    watch.note(f"Run folder: {run.path}")
+    return summarise(run.facts, run.state, run.read_requests())
+
+
+def show(bundle: Bundle, *, as_json: bool) -> None:
+    from perfdoctor.reports import terminal
+
+    if as_json:
+        _print_plain(_render(bundle, "json"))
+    else:
+        terminal.print_diagnosis(console.out(), bundle)
+
+
+def show_summary(summary: LoadSummary, *, as_json: bool, definitions: bool) -> None:
+    from perfdoctor.reports import terminal
+
+    if as_json:
+        _print_plain(msgspec.json.format(msgspec.json.encode(summary), indent=2).decode())
+    else:
+        terminal.print_summary(console.out(), summary, definitions)
+
+
+def report(path: str, form: str | None, out: Path | None, *, force: bool, definitions: bool) -> None:
+    """Render a run again. HTML goes to a file, the others to stdout unless `out` is given."""
+    run = store.open_run(path)
+    bundle = load_bundle(run, diagnosed=run.facts.command != "load-test")
+    if form is None:
+        if bundle.diagnosis is None:
+            show_summary(bundle.summary, as_json=False, definitions=definitions)
+        else:
+            show(bundle, as_json=False)
+        return
+    text = _render(bundle, form)
+    if form == "html" and out is None:
+        console.say(f"Report: {run.write_derived('report.html', text.encode())}")
+    elif out is None:
+        _print_plain(text)
+    else:
+        _write_new(out, text, force)
+        console.say(f"Report: {out}")
+
+
+def check(endpoint: str | None, *, as_json: bool) -> None:
+    """What can be measured here, for a given server or for this machine alone."""
+    from perfdoctor import preflight
+    from perfdoctor.model import Target
+    from perfdoctor.probes import _check, _host, _sampler
+    from perfdoctor.reports import terminal
+
+    subject = _sampler.Subject()
+    if endpoint:
+        facts = preflight.discover(Target(endpoint=endpoint), None)
+        subject = _sampler.Subject(
+            root_pid=facts.pid,
+            url=facts.url,
+            model_path=facts.model_path,
+            remote=facts.remote,
+            engine=facts.engine,
+        )
+    states = _check.check(subject)
+    if as_json:
+        _print_plain(msgspec.json.format(msgspec.json.encode(states), indent=2).decode())
+    else:
+        terminal.print_check(console.out(), states, _host.host_facts())
+
+
+def explain(name: str | None) -> None:
+    from perfdoctor import pages
+    from perfdoctor.reports import terminal
+
+    if name is None:
+        terminal.print_names(console.out(), pages.all_names())
+    else:
+        terminal.print_page(console.out(), pages.find_page(name))
+
+
+def _render(bundle: Bundle, form: str) -> str:
+    from perfdoctor import registry
+
+    renderer, _ = registry.load_member("perfdoctor.reports", form, "REPORT")
+    text: str = renderer.render(bundle)
+    return text
+
+
+def _print_plain(text: str) -> None:
+    """Straight to stdout: no wrapping, no markup, no colour."""
+    console.out().file.write(text.rstrip("\n") + "\n")
+
+
+def _write_new(path: Path, text: str, force: bool) -> None:
+    if path.exists() and not force:
+        raise UsageError(f"{path} exists already", "Nothing is overwritten unasked.", "add --force")
+    if not path.parent.is_dir():
+        raise RunFolderError(f"there is no folder {path.parent}", "", f"mkdir -p {path.parent}")
+    store.write_atomically(path, text.encode())

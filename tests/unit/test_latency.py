@@ -1,0 +1,105 @@
+"""The definitions of the latencies."""
+
+from __future__ import annotations
+
+from perfdoctor import latency
+from perfdoctor.model import RequestRecord
+
+
+def answer(
+    *token_at_s: float, tokens: int | None = None, finish: str = "length", first: str = "\n"
+) -> RequestRecord:
+    """A request sent at 1 s, due at 0 s, whose payload chunks came at these instants."""
+    return RequestRecord(
+        id=1,
+        phase="steady",
+        due_s=0.0,
+        sent_s=1.0,
+        first_token_s=token_at_s[0] if token_at_s else None,
+        first_answer_s=token_at_s[-1] if token_at_s else None,
+        last_token_s=token_at_s[-1] if token_at_s else None,
+        token_at_s=token_at_s,
+        first_text=first,
+        output_tokens=len(token_at_s) if tokens is None else tokens,
+        token_source="usage",
+        finish_reason=finish,
+    )
+
+
+def test_times_count_from_sent_and_the_schedule_from_due():
+    """The same answer has a service latency and a latency from its due time."""
+    record = answer(3.0, 4.0, 5.0)
+
+    assert 2.0 == latency.ttft(record)
+    assert 4.0 == latency.ttfa(record)
+    assert 4.0 == latency.e2e(record)
+    assert 5.0 == latency.e2e_from_schedule(record)
+    assert 1.0 == latency.tpot(record)
+    assert (1.0, 1.0) == latency.gaps(record)
+
+
+def test_tpot_divides_by_tokens_and_not_by_chunks():
+    """Two chunks that carry five tokens have four steps between the first and the last."""
+    record = answer(2.0, 4.0, tokens=5)
+
+    assert 0.5 == latency.tpot(record)
+
+
+def test_one_token_has_no_pace():
+    """A single token gives a first-token time and no TPOT, rather than 0."""
+    record = answer(2.0)
+
+    assert 1.0 == latency.ttft(record)
+    assert latency.tpot(record) is None
+
+
+def test_no_token_gives_no_latency():
+    """An answer without payload has none of the token latencies."""
+    record = answer()
+
+    assert latency.ttft(record) is None
+    assert latency.e2e(record) is None
+    assert () == latency.gaps(record)
+
+
+def test_prompt_tail_is_left_out_when_chunks_outnumber_tokens():
+    """Four chunks for three tokens at the limit: the first was an echo of the prompt."""
+    records = [answer(1.01, 9.0, 9.1, 9.2, tokens=3) for _ in range(4)]
+
+    (first, *_) = latency.without_prompt_tail(records)
+
+    assert 8.0 == latency.ttft(first)
+    assert 1 == first.head_chunks
+    assert (9.0, 9.1, 9.2) == first.token_at_s
+
+
+def test_prompt_tail_is_not_suspected_when_every_chunk_is_a_token():
+    """As many chunks as tokens at the limit: nothing to leave out, however long the first gap."""
+    records = [answer(1.01, 9.0, 9.1, 9.2) for _ in range(4)]
+
+    assert tuple(records) == latency.without_prompt_tail(records)
+
+
+def test_prompt_tail_of_stopped_answers_needs_the_gap_too():
+    """A stopped answer spends a token on its end mark, so equal counts are suspect only with an odd gap."""
+    odd = [answer(1.01, 9.0, 9.1, 9.2, 9.3, finish="stop") for _ in range(4)]
+    even = [answer(8.9, 9.0, 9.1, 9.2, 9.3, finish="stop") for _ in range(4)]
+
+    assert 1 == latency.without_prompt_tail(odd)[0].head_chunks
+    assert 0 == latency.without_prompt_tail(even)[0].head_chunks
+
+
+def test_prompt_tail_correction_happens_once():
+    """Correcting a corrected record changes nothing."""
+    once = latency.without_prompt_tail([answer(1.01, 9.0, 9.1, tokens=2)] * 3)
+
+    assert once == latency.without_prompt_tail(once)
+
+
+def test_failed_and_cut_off_requests_are_not_ok():
+    """Only finished answers enter the statistics."""
+    good = answer(2.0, 3.0)
+    bad = RequestRecord(id=2, phase="steady", due_s=0.0, outcome="truncated")
+    open_ = RequestRecord(id=3, phase="steady", due_s=0.0, censored=True)
+
+    assert (good,) == latency.ok_records([good, bad, open_])
