@@ -250,6 +250,7 @@ class Signal(Record, frozen=True, kw_only=True):
     unit: str
     n: int | None = None
     missing: str | None = None
+    source: str | None = None  # where the number came from, if it has more than one possible source
 
 
 class LedgerRow(Record, frozen=True, kw_only=True):
