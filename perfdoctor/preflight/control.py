@@ -1,0 +1,123 @@
+"""Control calls to a server: one small GET or POST at a time, with every failure said in the user's words.
+
+For the model list, the version and the like; never for streams, whose stamps httpx would blur. Proxy
+variables of the environment are ignored, as the load generator ignores them. No secret reaches a message.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from perfdoctor.errors import NotOpenai, TargetError
+from perfdoctor.preflight.failures import CONNECT_S, READ_S, explain
+from perfdoctor.redact import Redactor, clean_url, url_secrets
+
+BODY_LIMIT = 4 * 2**20  # the longest known answer, vLLM's /metrics, has 51 kB
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back. `body` is None when it is no JSON; header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
+    body: Any = None
+
+    @property
+    def is_page(self) -> bool:
+        """A web page, made for people."""
+        return "html" in self.headers.get("content-type", "") or self.text.lstrip()[:1] == "<"
+
+
+def normalise(endpoint: str) -> str:
+    """The server's root: a scheme is added when there is none; `/v1` and slashes at the end are taken off."""
+    url = endpoint.strip()
+    if "://" not in url:
+        url = "http://" + url
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme.lower() in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is no number, an unclosed [
+        usable = False
+    if not usable:
+        # the text itself is not repeated: it may hold a password at an unexpected place
+        raise NotOpenai("the endpoint is no usable URL", "", "write for example http://127.0.0.1:8000")
+    path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
+    return f"{parts.scheme.lower()}://{parts.netloc}{path}"
+
+
+class Control:
+    """Calls under one root. `root` and every text that comes out are free of userinfo and keys."""
+
+    def __init__(
+        self, endpoint: str, secret: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self._url = normalise(endpoint)
+        self.root = clean_url(self._url)
+        keys = [value for name, value in (headers or {}).items() if _is_key(name)]
+        self.clean = Redactor([*([secret] if secret else []), *keys, *url_secrets(self._url)]).clean
+        sent = {"Accept": "application/json, */*", **(headers or {})}
+        if secret:
+            sent["Authorization"] = f"Bearer {secret}"
+        self._client = httpx.Client(
+            headers=sent,
+            timeout=httpx.Timeout(READ_S, connect=CONNECT_S),
+            trust_env=False,
+            # the platform's own trust store and SSL_CERT_FILE, as for the load
+            verify=ssl.create_default_context() if self._url.startswith("https") else True,
+        )
+
+    def __enter__(self) -> Control:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._client.close()
+
+    def get(self, path: str) -> Answer:
+        """The answer, of whatever status. Raises Unreachable, TlsMismatch or NotOpenai when there is none."""
+        return self._call("GET", path)
+
+    def post(self, path: str, body: object) -> Answer:
+        return self._call("POST", path, body)
+
+    def try_get(self, path: str) -> Answer | None:
+        """The answer, or None when there was none."""
+        try:
+            return self._call("GET", path)
+        except TargetError:
+            return None
+
+    def _call(self, method: str, path: str, body: object = None) -> Answer:
+        ends = time.monotonic() + READ_S  # httpx limits the wait for each piece, not for all of them
+        raw = bytearray()
+        try:
+            with self._client.stream(method, self._url + path, json=body) as response:
+                for piece in response.iter_bytes():
+                    raw += piece
+                    if len(raw) > BODY_LIMIT or time.monotonic() > ends:
+                        break
+        except (httpx.RequestError, httpx.InvalidURL) as exc:
+            raise explain(exc, self.root) from exc
+        text = self.clean(raw.decode("utf-8", "replace"))
+        headers = {name.lower(): self.clean(value) for name, value in response.headers.items()}
+        return Answer(response.status_code, headers, text, _parsed(text))
+
+
+def _is_key(header: str) -> bool:
+    return any(word in header.lower() for word in ("auth", "key", "token", "secret", "cookie"))
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

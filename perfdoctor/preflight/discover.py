@@ -1,0 +1,134 @@
+"""Endpoint discovery: asks the server, looks at the process that listens, and puts the facts together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from perfdoctor.errors import Unreachable, UsageError
+from perfdoctor.model import Target, TargetFacts
+from perfdoctor.preflight import nearby
+from perfdoctor.preflight.control import Answer, Control
+from perfdoctor.preflight.engines import PATHS, Engine, Seen, model_source, option, recognise
+from perfdoctor.preflight.failures import port_of
+from perfdoctor.preflight.gguf import measure_gguf
+from perfdoctor.preflight.names import choose
+from perfdoctor.preflight.processes import Processes, behind, locate
+from perfdoctor.preflight.replies import read_models
+from perfdoctor.preflight.weights import Weights, measure_folder
+from perfdoctor.probes._processes import is_this_host
+
+GATHER_S = 8.0  # a server that is slow to say 404 is not asked for everything
+DTYPES = {
+    "half": "float16",
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "float": "float32",
+    "float32": "float32",
+}
+
+
+def discover(target: Target, secret: str | None) -> TargetFacts:
+    """What answers at the endpoint. Raises a TargetError when it cannot be driven."""
+    if not target.endpoint:
+        raise UsageError("no endpoint was named", "", "add --endpoint URL")
+    with Control(target.endpoint, secret, target.headers) as control:
+        first = _first_answer(control)
+        models = read_models(first, control, target, bool(secret))
+        answers = _gather(control)
+    local = is_this_host(urlsplit(control.root).hostname or "")
+    processes = behind(port_of(control.root)) if local else Processes()
+    seen = Seen(models, first.headers.get("server", ""), answers, processes.commands)
+    engine = recognise(seen)
+    model = choose(models, target.model, engine.name, control.root)
+    return _facts(control.root, local, target, engine, model, seen, processes)
+
+
+def _first_answer(control: Control) -> Answer:
+    try:
+        return control.get("/v1/models")
+    except Unreachable as gone:
+        host = urlsplit(control.root).hostname or ""
+        found = nearby.find_local_server().url if is_this_host(host) else None
+        if found and found != control.root:
+            raise Unreachable(
+                gone.what, gone.why, f"a server answers at {found}: --endpoint {found}"
+            ) from gone
+        raise
+
+
+def _gather(control: Control) -> dict[str, Answer]:
+    ends = time.monotonic() + GATHER_S
+    found: dict[str, Answer] = {}
+    for path in PATHS:
+        answer = control.try_get(path) if time.monotonic() < ends else None
+        if answer and answer.status == 200 and not answer.is_page:
+            found[path] = answer
+    return found
+
+
+def _facts(
+    root: str,
+    local: bool,
+    target: Target,
+    engine: Engine,
+    model: Mapping[str, Any],
+    seen: Seen,
+    processes: Processes,
+) -> TargetFacts:
+    source = model_source(engine.name, model, seen)
+    path = locate(source, processes) if source and local else None
+    weights = _weights(path, engine.name, model, seen)
+    renamed = target.model not in (None, model["id"], *(model.get("aliases") or ()))
+    note = f"; it ignores model names: '{target.model}' is answered by '{model['id']}'" if renamed else ""
+    return TargetFacts(
+        kind="endpoint",
+        url=root,
+        remote=not local,
+        engine=engine.name,
+        engine_version=engine.version,
+        engine_source=engine.source + note,
+        model=model["id"],
+        model_path=str(path) if path else None,
+        parameters=weights.parameters,
+        dtype=weights.dtype,
+        device=option(seen.commands, "--device"),
+        weights_bytes=weights.weights_bytes,
+        file_bytes=weights.file_bytes,
+        step_bytes=weights.step_bytes,
+        step_flops=weights.step_flops,
+        kv_bytes_per_token=weights.kv_bytes_per_token,
+        max_batch=engine.max_batch,
+        pid=processes.pid,
+        pids=processes.pids,
+    )
+
+
+def _weights(path: Path | None, engine: str, model: Mapping[str, Any], seen: Seen) -> Weights:
+    """Sizes from the files when they can be seen, else what the model list tells."""
+    measured = None
+    if path and path.is_dir() and not _quantised_at_load(seen.commands):
+        asked = option(seen.commands, "--dtype", "--torch-dtype") or "auto"
+        measured = measure_folder(path, DTYPES.get(asked))
+        if measured and engine == "vllm" and asked == "auto" and measured.dtype == "float32":
+            measured = measure_folder(path, "bfloat16")  # vLLM's auto halves float32
+    elif path and path.is_file():
+        measured = measure_gguf(path)
+    if measured:
+        return measured
+    meta = model.get("meta")
+    told = meta if isinstance(meta, dict) else {}
+    return Weights(parameters=_count(told.get("n_params")), weights_bytes=_count(told.get("size")))
+
+
+def _quantised_at_load(commands: Sequence[Sequence[str]]) -> bool:
+    """Whether the server makes its weights smaller while loading, so that the files' sizes mislead."""
+    flags = ("--quantization", "-q", "--quantize", "--load-in-4bit", "--load-in-8bit")
+    return any(word.partition("=")[0] in flags for command in commands for word in command)
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None
