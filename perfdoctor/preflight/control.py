@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from perfdoctor.errors import NotOpenai, TargetError
+from perfdoctor.errors import NotOpenai, TargetError, UsageError
 from perfdoctor.preflight.failures import CONNECT_S, READ_S, explain
 from perfdoctor.redact import Redactor, clean_url, url_secrets
 
@@ -51,6 +51,12 @@ def normalise(endpoint: str) -> str:
     if not usable:
         # the text itself is not repeated: it may hold a password at an unexpected place
         raise NotOpenai("the endpoint is no usable URL", "", "write for example http://127.0.0.1:8000")
+    if "@" in parts.netloc:
+        raise UsageError(
+            "the endpoint's URL holds a user name or password",
+            "It would stay readable in the shell's history and in the list of processes.",
+            "leave it out; a bearer key goes by variable: --api-key-env NAME",
+        )
     path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
     return f"{parts.scheme.lower()}://{parts.netloc}{path}"
 

@@ -52,7 +52,7 @@ def _first_answer(control: Control) -> Answer:
         return control.get("/v1/models")
     except Unreachable as gone:
         host = urlsplit(control.root).hostname or ""
-        found = nearby.find_local_server().url if is_this_host(host) else None
+        found = nearby.find_local_server(nearby.PORTS).url if is_this_host(host) else None
         if found and found != control.root:
             raise Unreachable(
                 gone.what, gone.why, f"a server answers at {found}: --endpoint {found}"

@@ -1,0 +1,53 @@
+"""`transformers serve`: a Python server whose every step runs under the GIL.
+
+Plain, it answers one request after another; with continuous batching, several together. There the sampling
+parameters of the first request stick for all later ones, so the warm-up's temperature is the one that counts.
+
+By hand: `python -m tests.servers.transformers_serve --port 8101 [--batching]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.servers import _models
+from tests.servers._server import Server, free_port, running, serve_by_hand
+
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+# A bounded pool: without it the first request takes 12 s and the process 4.9 GB
+BATCHING = (
+    "--continuous-batching",
+    "--cb-num-blocks=256",
+    "--cb-block-size=32",
+    "--cb-max-batch-tokens=512",
+)
+
+
+def command_for(model: Path, port: int, batching: bool) -> list[str]:
+    program = Path(sys.executable).with_name("transformers")
+    basic = [str(program), "serve", str(model), "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
+    return [*basic, *(BATCHING if batching else ())]
+
+
+@contextmanager
+def serving(model: Path, log: Path, batching: bool = False, temperature: float = 1.0) -> Iterator[Server]:
+    port = free_port()
+    with running(command_for(model, port, batching), port, str(model), log, OFFLINE, temperature) as server:
+        yield server
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=Path, help="a folder; default: the tiny model, made when missing")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--batching", action="store_true", help="continuous batching")
+    args = parser.parse_args()
+    return serve_by_hand(command_for(args.model or _models.tiny(), args.port, args.batching), OFFLINE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
