@@ -1,0 +1,185 @@
+"""The pure parts of endpoint discovery: recognising engines, choosing a model."""
+
+from __future__ import annotations
+
+import sys
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from perfdoctor.errors import UnknownModel
+from perfdoctor.preflight.control import Answer, normalise
+from perfdoctor.preflight.engines import Seen, model_source, option, recognise
+from perfdoctor.preflight.names import choose
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def told(**bodies: Any) -> dict[str, Answer]:
+    """Answers by path; `_` in a keyword stands for `/`."""
+    return {"/" + name.replace("__", "/"): Answer(200, body=body) for name, body in bodies.items()}
+
+
+# --------------------------------------------------------------------------------- engines
+
+
+@pytest.mark.parametrize(
+    ("engine", "seen"),
+    [
+        ("vllm", Seen(models=({"id": "m", "owned_by": "vllm"},))),
+        ("vllm", Seen(answers={"/metrics": Answer(200, text="# HELP x\nvllm:num_requests_running 0")})),
+        ("vllm", Seen(commands=(("/venv/bin/python3", "/venv/bin/vllm", "serve", "m"),))),
+        ("vllm", Seen(commands=(("python", "-m", "vllm.entrypoints.openai.api_server"),))),
+        ("sglang", Seen(answers=told(get_server_info={"model_path": "/m"}))),
+        ("sglang", Seen(commands=(("python3", "-m", "sglang.launch_server"),))),
+        ("tgi", Seen(answers=told(info={"model_id": "m", "router": "text-generation-router"}))),
+        ("llama.cpp", Seen(answers=told(props={"total_slots": 4}))),
+        ("llama.cpp", Seen(server_header="llama.cpp")),
+        ("llama.cpp", Seen(commands=(("/opt/llama-server", "-m", "x.gguf"),))),
+        ("ollama", Seen(answers=told(api__version={"version": "0.9.0"}))),
+        ("transformers-serve", Seen(commands=(("python", "/bin/transformers", "serve", "m"),))),
+        ("perfdoctor-local", Seen(models=({"id": "m", "owned_by": "perfdoctor"},))),
+        ("unknown", Seen(server_header="uvicorn", commands=(("python", "app.py"),))),
+        ("unknown", Seen()),
+    ],
+)
+def test_engine_is_recognised_by_any_of_its_marks(engine: str, seen: Seen) -> None:
+    """Each mark is enough alone, and the source of the verdict is told."""
+    found = recognise(seen)
+
+    assert engine == found.name
+    assert found.source
+
+
+def test_own_words_win_over_the_command_line() -> None:
+    """A server started by a wrapper named after another engine is what it says it is."""
+    seen = Seen(models=({"id": "m", "owned_by": "sglang"},), commands=(("vllm", "serve"),))
+
+    assert "sglang" == recognise(seen).name
+
+
+def test_a_model_folder_named_like_an_engine_is_no_mark() -> None:
+    """A path in an argument is not the program."""
+    seen = Seen(commands=(("python", "app.py", "--host", "0.0.0.0", "--model", "/models/vllm"),))
+
+    assert "unknown" == recognise(seen).name
+
+
+@pytest.mark.parametrize(
+    ("batch", "seen"),
+    [
+        (4, Seen(answers=told(props={"total_slots": 4}))),
+        (64, Seen(commands=(("vllm", "serve", "m", "--max-num-seqs", "64"),))),
+        (64, Seen(commands=(("vllm", "serve", "m", "--max-num-seqs=64"),))),
+        (None, Seen(commands=(("vllm", "serve", "m"),))),
+        (None, Seen(answers=told(info={"router": "text-generation-router", "max_batch_size": None}))),
+        (1, Seen(commands=(("transformers", "serve", "m"),))),
+        (None, Seen(commands=(("transformers", "serve", "m", "--continuous-batching"),))),
+    ],
+)
+def test_batch_limit_is_told_or_unknown(batch: int | None, seen: Seen) -> None:
+    """A limit that nobody tells is None; a plain transformers server is known to be serial."""
+    assert batch == recognise(seen).max_batch
+
+
+def test_remote_transformers_server_is_not_called_serial() -> None:
+    """Without its command line nobody knows whether it batches."""
+    seen = Seen(answers=told(**{"openapi.json": {"paths": {"/load_model": {}, "/v1/responses": {}}}}))
+
+    found = recognise(seen)
+
+    assert ("transformers-serve", None) == (found.name, found.max_batch)
+
+
+def test_version_is_the_server_s_own() -> None:
+    """Told at the engine's own path; another program's /version is not believed for it."""
+    vllm = Seen(models=({"id": "m", "owned_by": "vllm"},), answers=told(version={"version": "0.11.0"}))
+    unknown = Seen(answers=told(version={"version": "1.2"}))
+
+    assert "0.11.0" == recognise(vllm).version
+    assert recognise(unknown).version is None
+
+
+def test_model_source_of_vllm_prefers_the_list() -> None:
+    """`root` is what was loaded; the command line serves when a proxy hides it."""
+    seen = Seen(commands=(("python", "-m", "vllm.entrypoints.openai.api_server", "--model", "/m"),))
+
+    assert "/root" == model_source("vllm", {"root": "/root"}, seen)
+    assert "/m" == model_source("vllm", {}, seen)
+    assert model_source("unknown", {"id": "m"}, seen) is None
+
+
+def test_option_without_a_value_is_empty_not_the_next_command() -> None:
+    """A flag at the end of one command line does not take a word of another."""
+    assert "" == option((("a", "--x"), ("b", "c")), "--x")
+    assert option((("a",),), "--x") is None
+
+
+def test_metric_names_have_the_agreed_shape() -> None:
+    """engine -> kind -> our name -> exact names; every sum has its count where the engine counts."""
+    table = tomllib.loads(files("perfdoctor").joinpath("data/engines.toml").read_text("utf-8"))
+
+    assert {"vllm", "sglang", "tgi", "llama.cpp"} == table.keys()
+    for kinds in table.values():
+        assert {"gauges", "counters"} == kinds.keys()
+        for names in (*kinds["gauges"].values(), *kinds["counters"].values()):
+            assert names and all(isinstance(name, str) for name in names)
+
+
+# --------------------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize(
+    ("asked", "entries"),
+    [
+        (None, [{"id": "m"}]),
+        ("m", [{"id": "other"}, {"id": "m"}]),
+        ("alias", [{"id": "m", "aliases": ["alias"]}]),
+        (None, [{"id": "m"}, {"id": "adapter", "parent": "m"}]),
+        (None, [{"id": "cold", "status": {"value": "unloaded"}}, {"id": "m", "status": {"value": "loaded"}}]),
+    ],
+)
+def test_the_model_is_the_named_or_the_only_one(asked: str | None, entries: list[dict[str, Any]]) -> None:
+    """Adapters and unloaded models do not make a choice necessary."""
+    assert "m" == choose(entries, asked, "vllm", "http://x")["id"]
+
+
+def test_a_near_miss_is_suggested() -> None:
+    """A misspelt name gets the nearest as the thing to do."""
+    with pytest.raises(UnknownModel) as caught:
+        choose([{"id": "phi-4"}, {"id": "qwen2.5-7b"}], "qwen2.5-7", "vllm", "http://x")
+
+    assert "use --model qwen2.5-7b" == caught.value.do
+
+
+def test_no_models_at_all() -> None:
+    """An empty list is said, with and without a name."""
+    for asked in (None, "m"):
+        with pytest.raises(UnknownModel):
+            choose([], asked, "vllm", "http://x")
+
+
+def test_only_llamacpp_may_ignore_the_name() -> None:
+    """The same answer from another engine is an unknown model."""
+    assert "m" == choose([{"id": "m"}], "other", "llama.cpp", "http://x")["id"]
+
+    with pytest.raises(UnknownModel):
+        choose([{"id": "m"}], "other", "unknown", "http://x")
+
+
+@pytest.mark.parametrize(
+    ("root", "written"),
+    [
+        ("http://host:8000", "host:8000"),
+        ("https://host", "HTTPS://host/v1/"),
+        ("http://host/some/prefix", "http://host/some/prefix/v1"),
+        ("http://[::1]:8000", "http://[::1]:8000/"),
+    ],
+)
+def test_root_of_an_endpoint(root: str, written: str) -> None:
+    """A prefix before /v1 is kept."""
+    assert root == normalise(written)
