@@ -1,0 +1,212 @@
+"""The fix catalogue: reads `fixes/*.md`, and picks, bounds and fills in the fixes of one finding.
+
+Pure apart from reading the package's own files once. A refuted fix is in the catalogue for `explain` and is
+never offered. A file holds TOML between two `+++` lines, then its page in Markdown; its name is the fix's id.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from perfdoctor.model import FixOffer, LedgerRow, RunFacts, TargetFacts
+
+MAX_OFFERS = 4
+NO_GAIN = 1.02  # a fix bounded below this is not worth a line: no measurement here resolves 2 %
+
+# The seconds a class may claim; a fix's gain is counted over these only, so it cannot exceed the finding.
+CLASS_ROWS: Mapping[str, frozenset[str]] = {
+    "disk-io": frozenset({"storage_wait"}),
+    "memory-bandwidth": frozenset({"decode.memory", "prefill.memory"}),
+    "scheduling": frozenset({"server_queue"}),
+    "launch-overhead": frozenset({"decode.launch_gap", "decode.sync", "prefill.launch_gap"}),
+    "client-limited": frozenset({"client_wait"}),
+    "insufficient-load": frozenset(),
+}
+
+# A local model's child is gone after the run; its fixes start a new server, here.
+NEW_SERVER = "http://127.0.0.1:8000"
+CONTEXT_PER_SLOT = 4096
+
+_PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z_]+)\}")
+_VERDICT_ORDER = {"confirmed": 0, "conditional": 1}
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What replaces a fix's commands and check where one engine does it its own way."""
+
+    commands: tuple[str, ...] = ()
+    verify: str = ""
+
+
+class Fix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One file of the catalogue. `leaves`: lowest and highest share of the `removes` rows that remains.
+
+    Empty `engines`, `devices` or `dtypes` mean any. `instead` names the safe replacements of a refuted fix.
+    """
+
+    id: str
+    title: str
+    classes: tuple[str, ...]
+    verdict: Literal["confirmed", "conditional", "refuted"]
+    documents: tuple[str, ...]
+    source: str
+    engines: tuple[str, ...] = ()
+    devices: tuple[Literal["cpu", "cuda"], ...] = ()
+    dtypes: tuple[str, ...] = ()
+    claim: str = ""
+    removes: tuple[str, ...] = ()
+    leaves: tuple[float, float] = (1.0, 1.0)
+    precondition: str = ""
+    contraindication: str = ""
+    risk: str = ""
+    commands: tuple[str, ...] = ()
+    verify: str = ""
+    instead: tuple[str, ...] = ()
+    per_engine: dict[str, Variant] = {}
+    body: str
+
+    def __post_init__(self) -> None:
+        low, high = self.leaves
+        if not 0 < low <= high <= 1:
+            raise ValueError(f"leaves = {self.leaves} is no range in (0, 1]: nothing vanishes without a rest")
+
+
+def parse_fix(name: str, text: str) -> Fix:
+    """One catalogue file. ValueError (msgspec's is one) says what is wrong with it."""
+    _, head, body = text.split("+++\n", 2)
+    front = msgspec.toml.decode(head)
+    return msgspec.convert({**front, "id": name, "body": body.strip()}, Fix)
+
+
+@functools.cache
+def load_fixes() -> tuple[Fix, ...]:
+    """Every fix of the package, refuted ones too, by id."""
+    folder = importlib.resources.files("perfdoctor.diagnosis") / "fixes"
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".md")), key=lambda f: f.name)
+    return tuple(parse_fix(f.name.removesuffix(".md"), f.read_text(encoding="utf-8")) for f in files)
+
+
+def offers(
+    finding_class: str,
+    facts: RunFacts,
+    rows: Sequence[LedgerRow],
+    fixes: Iterable[Fix] | None = None,
+) -> tuple[FixOffer, ...]:
+    """At most four fixes for a finding: confirmed ones first, then by how much they may gain.
+
+    `rows` are of the ledger the finding belongs to; without them nothing is bounded.
+    """
+    chosen = [f for f in (load_fixes() if fixes is None else fixes) if _applies(f, finding_class, facts)]
+    bounded = [(fix, bound(fix, finding_class, rows)) for fix in chosen]
+    useful = [(fix, gain) for fix, gain in bounded if gain is None or gain[1] >= NO_GAIN]
+    useful.sort(key=lambda pair: _rank(*pair))
+    return tuple(_offer(fix, gain, facts) for fix, gain in useful[:MAX_OFFERS])
+
+
+def bound(fix: Fix, finding_class: str, rows: Sequence[LedgerRow]) -> tuple[float, float] | None:
+    """Speed-up factor between which the fix can land (Amdahl), or None when no row it removes is known."""
+    touched = frozenset(fix.removes) & CLASS_ROWS.get(finding_class, frozenset())
+    shares = [r.share for r in rows if r.row in touched]
+    return amdahl(sum(shares), fix.leaves) if shares else None
+
+
+def amdahl(share: float, leaves: tuple[float, float]) -> tuple[float, float]:
+    """(least, most) factor when `share` of the time shrinks to between leaves[0] and leaves[1] of itself."""
+    touched = min(max(share, 0.0), 1.0)
+    low, high = leaves
+    return 1 / (1 - touched * (1 - high)), 1 / (1 - touched * (1 - low))
+
+
+def device_of(facts: RunFacts) -> Literal["cpu", "cuda"] | None:
+    """Where the model runs; None when it cannot be told, which hides no fix."""
+    device = facts.target.device or ""
+    if device.startswith(("cuda", "gpu")):
+        return "cuda"
+    if device.startswith("cpu"):
+        return "cpu"
+    # Nobody said: a server on this host, and this host has no GPU.
+    here = bool(facts.host.hostname) and not facts.target.remote
+    return "cpu" if here and not facts.host.gpus else None
+
+
+def fill(template: str, values: Mapping[str, str | None]) -> str:
+    """The template with its `{placeholders}` shell-quoted; an unknown one is shown as `<name>`."""
+
+    def value_of(match: re.Match[str]) -> str:
+        value = values[match.group(1)]
+        # A control character could smuggle a second command into what the user pastes.
+        return shlex.quote(value) if value and value.isprintable() else f"<{match.group(1)}>"
+
+    return _PLACEHOLDER.sub(value_of, template)
+
+
+def placeholder_values(facts: RunFacts) -> dict[str, str | None]:
+    """What commands may refer to. None: this run does not know it."""
+    target, scenario = facts.target, facts.scenario
+    url = NEW_SERVER if target.kind == "local" else target.url
+    concurrency = scenario.load.concurrency
+    return {
+        "model": scenario.target.model or target.model,
+        "model_path": target.model_path,
+        "served": scenario.target.served_name or target.model,
+        "url": url or None,
+        "port": _port(url),
+        "pid": None if target.pid is None or target.kind == "local" else str(target.pid),
+        "concurrency": str(concurrency),
+        "half_concurrency": str(max(1, concurrency // 2)),
+        "double_concurrency": str(2 * concurrency),
+        "context": str(CONTEXT_PER_SLOT * concurrency),
+        "cores": str(facts.host.cores) if facts.host.cores else None,
+        "half_cores": str(max(1, facts.host.cores // 2)) if facts.host.cores else None,
+    }
+
+
+def _port(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:  # a port that is no number
+        return None
+    return str(port) if port else None
+
+
+def _applies(fix: Fix, finding_class: str, facts: RunFacts) -> bool:
+    target: TargetFacts = facts.target
+    device = device_of(facts)
+    return (
+        fix.verdict != "refuted"
+        and finding_class in fix.classes
+        and (not fix.engines or target.engine in fix.engines)
+        and (not fix.devices or device is None or device in fix.devices)
+        and (not fix.dtypes or target.dtype is None or target.dtype in fix.dtypes)
+    )
+
+
+def _rank(fix: Fix, gain: tuple[float, float] | None) -> tuple[int, float, float, str]:
+    return _VERDICT_ORDER[fix.verdict], -(gain[1] if gain else 0.0), fix.leaves[0], fix.id
+
+
+def _offer(fix: Fix, gain: tuple[float, float] | None, facts: RunFacts) -> FixOffer:
+    values = placeholder_values(facts)
+    own = fix.per_engine.get(facts.target.engine, Variant())
+    return FixOffer(
+        id=fix.id,
+        title=fix.title,
+        verdict=fix.verdict,
+        bound=gain,
+        source=fix.source,
+        claim=fix.claim,
+        precondition=fix.precondition,
+        contraindication=fix.contraindication,
+        risk=fix.risk,
+        commands=tuple(fill(c, values) for c in own.commands or fix.commands),
+        verify=fill(own.verify or fix.verify, values),
+    )
