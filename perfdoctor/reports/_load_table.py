@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
 from perfdoctor import units
@@ -40,6 +42,10 @@ def latency_rows(summary: LoadSummary) -> list[tuple[str, ...]]:
     shown = {row[0]: row[1:] for row in rows}
     same = shown.get("from schedule") == shown.get("end to end")
     return [row for row in rows if not (same and row[0] == "from schedule")]
+
+
+def lacks_p99(rows: Sequence[Sequence[str]]) -> bool:
+    return any(row[1 + COLUMNS.index("p99")] == units.MISSING for row in rows)
 
 
 def counted(requests: RequestCounts) -> str:
@@ -87,7 +93,7 @@ def print_summary(console: Console, summary: LoadSummary, definitions: bool) -> 
         table = [("", *COLUMNS, "n"), *rows]
         kept = [[row[i] for i in NARROW_COLUMNS] for row in table] if page.narrow else table
         page.table(kept, range(1, len(kept[0])), 0)
-        if not page.narrow and any(row[1 + COLUMNS.index("p99")] == units.MISSING for row in rows):
+        if not page.narrow and lacks_p99(rows):
             page.paragraph("", FOOTNOTE, "muted")
     else:
         page.paragraph("Latency", "no request was answered, so there is none")

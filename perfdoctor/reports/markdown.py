@@ -13,7 +13,7 @@ from perfdoctor.model import Diagnosis, Finding, FixOffer, LedgerRow, LoadSummar
 from perfdoctor.reports import _words
 from perfdoctor.reports._bundle import Bundle, Report
 from perfdoctor.reports._literal import one_line, visible
-from perfdoctor.reports._load_table import COLUMNS, FOOTNOTE, counted, latency_rows, rates
+from perfdoctor.reports._load_table import COLUMNS, FOOTNOTE, counted, lacks_p99, latency_rows, rates
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#])")
 
@@ -150,5 +150,5 @@ def _summary(summary: LoadSummary) -> Iterator[str]:
     rows = latency_rows(summary)
     if rows:
         yield from table(("latency", *COLUMNS, "n"), rows, range(1, len(rows[0])))
-        if any(units.MISSING in row for row in rows):
+        if lacks_p99(rows):
             yield escape(FOOTNOTE)
