@@ -1,1 +1,171 @@
-"""placeholder"""
+"""The pages of `perfdoctor explain`: rules, fixes, signals, errors, measures and classes.
+
+Nothing is written here: a rule's page is its docstring and limits, a fix's its Markdown file, a signal's its
+function's docstring, an error's its class's docstring. A class's page is the list of what belongs to it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from perfdoctor import errors, latency, registry, units
+from perfdoctor.diagnosis import measure, prescribe
+from perfdoctor.diagnosis.measure import Measure
+from perfdoctor.diagnosis.prescribe import Fix
+from perfdoctor.diagnosis.rule import Limit, Rule
+
+RULES = "perfdoctor.diagnosis.rules"
+NEAR = 3  # how many similar names an unknown one is answered with
+
+# The source documents, as the fixes cite them.
+DOCUMENTS: Mapping[str, str] = {
+    "D0": "IO wait and compute utilisation (A10)",
+    "D1": "latency down by 70 % (A10)",
+    "D2": "memory bandwidth (A100-40GB)",
+    "D3": "GPU utilisation with CUDA 12.8 (A10, RTX 4090, L4)",
+    "D4": "vLLM on a T4",
+}
+
+Kind = Literal["rule", "fix", "signal", "error", "measure", "class"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page, ready to print. `body_markdown` does not repeat the title."""
+
+    kind: Kind
+    name: str
+    title: str
+    body_markdown: str
+
+
+def all_names() -> tuple[str, ...]:
+    """Every name that `find_page` knows, grouped by kind."""
+    return tuple(_index())
+
+
+def find_page(name: str) -> Page:
+    """The page of a name; case, and `_` for `-`, do not matter. UsageError tells the nearest names."""
+    index = _index()
+    by_folded = {_folded(known): known for known in reversed(index)}
+    wanted = _folded(name)
+    if wanted in by_folded:
+        return index[by_folded[wanted]]()
+    containing = [n for n in by_folded if len(wanted) > 2 and wanted in n]
+    near = difflib.get_close_matches(wanted, by_folded, NEAR) + containing
+    shown = ", ".join(by_folded[n] for n in list(dict.fromkeys(near))[:NEAR])
+    raise errors.UsageError(
+        f"there is no page about '{name}'",
+        f"The nearest names: {shown}." if shown else "No name is similar.",
+        "`perfdoctor explain` without a name lists all of them",
+    )
+
+
+def _folded(name: str) -> str:
+    return name.strip().lower().replace("_", "-").removesuffix(".md")
+
+
+def _index() -> dict[str, Callable[[], Page]]:
+    """Name to page. Where two kinds share a name the earlier kind keeps it (a rule before its class)."""
+    rules = tuple(registry.discover(RULES, "RULE"))
+    fixes = prescribe.load_fixes()
+    classes = {c for f in fixes for c in f.classes} | {rule.cls for _, rule, _ in rules}
+    entries: list[tuple[str, Callable[[], Page]]] = [
+        *((name, partial(_rule_page, name, rule, text, fixes)) for name, rule, text in rules),
+        *((f.id, partial(_fix_page, f)) for f in sorted(fixes, key=lambda f: (f.verdict == "refuted", f.id))),
+        *((m.name, partial(_signal_page, m)) for m in sorted(measure.all_measures(), key=lambda m: m.name)),
+        *((name, partial(_error_page, name, error)) for name, error in sorted(errors.tree().items())),
+        *((name, partial(Page, "measure", name, name, text)) for name, text in latency.DEFINITIONS.items()),
+        *(
+            (c, partial(_class_page, c, [n for n, r, _ in rules if r.cls == c], fixes))
+            for c in sorted(classes)
+        ),
+    ]
+    found: dict[str, Callable[[], Page]] = {}
+    for name, make in entries:
+        found.setdefault(name, make)
+    return found
+
+
+# ------------------------------------------------------------------------------ one page each
+
+
+def _rule_page(name: str, rule: Rule, text: str, fixes: Iterable[Fix]) -> Page:
+    title, _, rest = text.partition("\n")
+    body = [rest.strip(), "", f"Class: {rule.cls}", "", "## Limits"]
+    body += [_limit_line(limit) for limit in rule.limits()]
+    if rule.told_apart:
+        body += ["", "Told apart from: " + ", ".join(n.name for n in rule.told_apart)]
+    return Page("rule", name, title.rstrip("."), "\n".join(body + _fix_lists(rule.cls, fixes)))
+
+
+def _limit_line(limit: Limit) -> str:
+    compared = limit.comparison.replace("_", " ")
+    unit = next((m.unit for m in measure.all_measures() if m.name == limit.signal), "")
+    return f"- {limit.signal} {compared} {units.quantity(limit.limit, unit)} ({limit.source})"
+
+
+def _fix_page(fix: Fix) -> Page:
+    facts = [
+        ("Verdict", fix.verdict + (": never recommended" if fix.verdict == "refuted" else "")),
+        ("Classes", ", ".join(fix.classes)),
+        ("Engines", ", ".join(fix.engines) or "any"),
+        ("Only if", fix.precondition),
+        ("Not if", fix.contraindication),
+        ("Risk", fix.risk),
+        ("Claimed", fix.claim),
+        ("Known", fix.source),
+        ("Cited", _cited(fix.documents)),
+        ("Instead", ", ".join(fix.instead)),
+    ]
+    lines = [f"{label}: {text}" for label, text in facts if text]
+    return Page("fix", fix.id, fix.title, "\n".join([*lines, "", fix.body, *_command_lines(fix)]))
+
+
+def _command_lines(fix: Fix) -> list[str]:
+    """The templates as they are: `{names}` are filled in from a run when the fix is offered."""
+    blocks = [("", fix.commands), *((f" for {e}", v.commands) for e, v in sorted(fix.per_engine.items()))]
+    lines: list[str] = []
+    for whom, commands in blocks:
+        if commands:
+            lines += ["", f"## Commands{whom}", *(f"    {c}" for c in commands)]
+    return [*lines, "", "## Verify, before and after", f"    {fix.verify}"] if fix.verify else lines
+
+
+def _cited(documents: Iterable[str]) -> str:
+    cited = tuple(documents)
+    named = sorted({d for c in cited for d in DOCUMENTS if c.startswith(d)})
+    legend = "; ".join(f"{d} = {DOCUMENTS[d]}" for d in named)
+    return f"{', '.join(cited)} ({legend})" if cited else ""
+
+
+def _signal_page(one: Measure) -> Page:
+    title, _, rest = one.page.partition("\n")
+    return Page(
+        "signal", one.name, title.rstrip("."), f"Unit: {one.unit}\n\n{inspect.cleandoc(rest)}".strip()
+    )
+
+
+def _error_page(name: str, error: type[errors.PerfdoctorError]) -> Page:
+    title, _, rest = inspect.cleandoc(error.__doc__ or "").partition("\n")
+    return Page("error", name, title.rstrip("."), f"{rest.strip()}\n\nExit code: {error.exit_code}".strip())
+
+
+def _class_page(cls: str, rule_ids: Iterable[str], fixes: Iterable[Fix]) -> Page:
+    judged = ", ".join(rule_ids) or "none yet"
+    return Page("class", cls, f"Class {cls}", "\n".join([f"Judged by: {judged}", *_fix_lists(cls, fixes)]))
+
+
+def _fix_lists(cls: str, fixes: Iterable[Fix]) -> list[str]:
+    own = [f for f in fixes if cls in f.classes]
+    lines: list[str] = []
+    for heading, wanted in (("Fixes", True), ("Advice that does not hold", False)):
+        chosen = [f for f in own if (f.verdict != "refuted") == wanted]
+        if chosen:
+            lines += ["", f"## {heading}", *(f"- {f.id}: {f.title}" for f in chosen)]
+    return lines

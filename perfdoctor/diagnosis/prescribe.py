@@ -21,14 +21,13 @@ from perfdoctor.model import FixOffer, LedgerRow, RunFacts, TargetFacts
 MAX_OFFERS = 4
 NO_GAIN = 1.02  # a fix bounded below this is not worth a line: no measurement here resolves 2 %
 
-# The seconds a class may claim; a fix's gain is counted over these only, so it cannot exceed the finding.
+# The rows that the rules of a class claim (their `cost`). A fix's gain is counted over these only, so that it
+# cannot exceed the finding; a class without rows (the measurement itself) has no bound.
 CLASS_ROWS: Mapping[str, frozenset[str]] = {
     "disk-io": frozenset({"storage_wait"}),
-    "memory-bandwidth": frozenset({"decode.memory", "prefill.memory"}),
+    "memory-bandwidth": frozenset({"decode.memory"}),
     "scheduling": frozenset({"server_queue"}),
-    "launch-overhead": frozenset({"decode.launch_gap", "decode.sync", "prefill.launch_gap"}),
-    "client-limited": frozenset({"client_wait"}),
-    "insufficient-load": frozenset(),
+    "launch-overhead": frozenset({"decode.launch_gap", "prefill.launch_gap"}),
 }
 
 # A local model's child is gone after the run; its fixes start a new server, here.
