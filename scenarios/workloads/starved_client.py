@@ -3,9 +3,10 @@
     [fault]
     use = "scenarios.workloads.starved_client"
     hogs = 4                           # busy processes on the generator's core
-    pace_s = 0.005                     # between tokens of the server, which has the other core to itself
+    gap_ms = 5                         # between the tokens of a server that has another core
+    tokens = 32                        # of each answer
 
-The server keeps its pace whatever happens, so every delay that the client sees is the client's own.
+The server keeps its pace whatever the load, so every delay that the client sees is the client's own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from scenarios.workloads import Injection, Unavailable, hog, paced
+from scenarios.workloads import Injection, Unavailable, hog
+from tests.servers import truth
 
 
 @contextlib.contextmanager
@@ -24,9 +26,11 @@ def inject(options: Mapping[str, Any]) -> Iterator[Injection]:
     if len(before) < 2:
         raise Unavailable("needs two cores: one for the server, one for the starved client")
     ours, theirs = sorted(before)[:2]
-    with paced.serving(float(options["pace_s"]), theirs) as url, hog.hogging([ours] * int(options["hogs"])):
+    flags = ("--ttft-ms", "20", "--gap-ms", str(options["gap_ms"]), "--tokens", str(options["tokens"]))
+    with truth.serving(*flags) as server, hog.hogging([ours] * int(options["hogs"])):
+        os.sched_setaffinity(server.pid, {theirs})
         os.sched_setaffinity(0, {ours})  # this thread and those it starts from here on
         try:
-            yield Injection(endpoint=url)
+            yield Injection(endpoint=server.url)
         finally:
             os.sched_setaffinity(0, before)
