@@ -1,0 +1,203 @@
+"""Every file of the fix catalogue keeps the promises of its format."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+import typer.main
+
+from perfdoctor import registry
+from perfdoctor.cli import app
+from perfdoctor.diagnosis.prescribe import (
+    CLASS_ROWS,
+    Fix,
+    Variant,
+    load_fixes,
+    parse_fix,
+    placeholder_values,
+)
+from perfdoctor.model import RunFacts
+
+ENGINES = {
+    "perfdoctor-local", "transformers-serve", "vllm", "sglang", "tgi", "llama.cpp", "ollama", "unknown",
+}  # fmt: skip
+CLASSES = {
+    "disk-io", "memory-bandwidth", "scheduling", "launch-overhead", "client-limited", "insufficient-load",
+}  # fmt: skip
+ROWS = {
+    "client_wait", "connect", "network", "server_queue", "tokenise", "prefill.compute", "prefill.memory",
+    "prefill.launch_gap", "prefill", "decode.memory", "decode.compute", "decode.launch_gap", "decode.sync",
+    "decode.transfer", "decode", "allocator", "io_stall", "runq_delay", "gil_wait",
+    "storage_wait", "deserialise", "host_to_device", "import", "first_forward",
+}  # fmt: skip
+# Claims of the documents about these classes that are wrong or unsafe: each needs a page that says so.
+REFUTED_ROWS = (
+    "D0-03", "D0-04", "D0-05", "D0-08", "D0-09", "D0-14", "D0-15", "D0-16",
+    "D1-05", "D1-07", "D1-08", "D1-10",
+    "D2-06", "D2-07", "D2-09", "D2-11", "D2-14", "D2-15",
+    "D3-02", "D3-06", "D3-07", "D3-08", "D3-12", "D3-13",
+    "D4-07", "D4-08", "D4-10", "D4-11",
+)  # fmt: skip
+
+every_fix = pytest.mark.parametrize("fix", load_fixes(), ids=lambda f: f.id)
+sound_fix = pytest.mark.parametrize(
+    "fix", [f for f in load_fixes() if f.verdict != "refuted"], ids=lambda f: f.id
+)
+refuted_fix = pytest.mark.parametrize(
+    "fix", [f for f in load_fixes() if f.verdict == "refuted"], ids=lambda f: f.id
+)
+
+
+def command_lines(fix: Fix) -> list[str]:
+    variants = [Variant(commands=fix.commands, verify=fix.verify), *fix.per_engine.values()]
+    return [line for v in variants for line in (*v.commands, v.verify) if line]
+
+
+def known_flags() -> dict[str, set[str]]:
+    """Subcommand to its options."""
+    commands = typer.main.get_command(app).commands
+    return {name: {o for p in command.params for o in p.opts} for name, command in commands.items()}
+
+
+@every_fix
+def test_names_only_classes_engines_and_rows_that_exist(fix):
+    """A misspelt class, engine or row would silently never match."""
+    assert set(fix.classes) and set(fix.classes) <= CLASSES
+    assert {*fix.engines, *fix.per_engine} <= ENGINES
+    assert set(fix.per_engine) <= set(fix.engines or ENGINES)
+    assert set(fix.removes) <= ROWS
+
+
+@every_fix
+def test_cites_a_section_beside_a_row(fix):
+    """A row of the claims table is found again in the document by its section."""
+    rows = [c for c in fix.documents if re.fullmatch(r"D[0-4]-\d\d(/\d\d)?", c)]
+    sections = [c for c in fix.documents if re.fullmatch(r"D[0-4] sections? [\d.]+(-[\d.]+)?", c)]
+
+    assert sorted(fix.documents) == sorted(rows + sections)
+    assert {c[:2] for c in rows} == {c[:2] for c in sections}
+
+
+@every_fix
+def test_is_written_in_english_and_fits_a_terminal(fix):
+    """No text of the sources is carried over, and prose lines fit 88 columns."""
+    text = " ".join([fix.title, fix.claim, fix.source, fix.body, *command_lines(fix)])
+
+    assert [] == re.findall(r"[\u3000-\u9fff\uff00-\uffef]", text)
+    assert [] == [line for line in fix.body.splitlines() if len(line) > 88]
+
+
+@every_fix
+def test_title_is_one_imperative_line(fix):
+    """It stands alone in a report: a capital, no full stop, nothing in brackets."""
+    assert re.fullmatch(r"[A-Z][^\n]*[^.\s]", fix.title)
+    assert len(fix.title) <= 76
+
+
+@every_fix
+def test_known_evidence_and_claim_are_stated(fix):
+    """What is known and what the documents promise are different things; both are said."""
+    assert fix.source
+    assert fix.claim
+
+
+@sound_fix
+def test_offered_fix_says_what_a_user_must_know(fix):
+    """Condition, counter-indication, risk, a command, a check, and how to take it back or confirm it."""
+    assert fix.precondition and fix.contraindication and fix.risk
+    assert fix.verify
+    assert fix.commands or set(fix.per_engine) == set(fix.engines)
+    assert () == fix.instead
+    assert "## What it does" in fix.body and "## Why it helps" in fix.body and "## When not" in fix.body
+    assert re.search(r"^## (Check|Undo)", fix.body, re.MULTILINE)
+
+
+@sound_fix
+def test_offered_fix_can_be_bounded(fix):
+    """It touches a row of each class that has rows, so that no gain is promised out of thin air."""
+    for cls in set(fix.classes) & CLASS_ROWS.keys():
+        assert set(fix.removes) & CLASS_ROWS[cls], f"{fix.id} removes nothing that {cls} consists of"
+
+
+@sound_fix
+def test_perfdoctor_commands_exist(fix):
+    """A line that calls perfdoctor uses a subcommand and flags that its command line has."""
+    flags = known_flags()
+    for line in command_lines(fix):
+        words = shlex.split(line, comments=True)
+        if "perfdoctor" not in words:
+            continue
+        name, *rest = words[words.index("perfdoctor") + 1 :]
+        assert {w for w in rest if re.match(r"--?[a-z]", w)} <= flags[name], line
+
+
+@sound_fix
+def test_verify_is_a_perfdoctor_command(fix):
+    """Every fix can be checked with this tool, before and after."""
+    for variant in (fix.verify, *(v.verify for v in fix.per_engine.values() if v.verify)):
+        assert variant.startswith(("perfdoctor load-test ", "perfdoctor diagnose "))
+
+
+@every_fix
+def test_placeholders_are_known(fix):
+    """A misspelt placeholder would be a KeyError in the middle of a diagnosis."""
+    used = {name for line in command_lines(fix) for name in re.findall(r"(?<!\$)\{([a-z_]+)\}", line)}
+
+    assert used <= placeholder_values(RunFacts()).keys()
+
+
+@refuted_fix
+def test_refuted_fix_says_why_and_what_instead(fix):
+    """The page gives the reason and names replacements that exist and are sound."""
+    sound = {f.id for f in load_fixes() if f.verdict != "refuted"}
+
+    assert "## Why it is refuted" in fix.body
+    assert "## What to do instead" in fix.body
+    assert fix.instead and set(fix.instead) <= sound
+    assert fix.contraindication and fix.risk
+
+
+@refuted_fix
+def test_refuted_fix_carries_no_command(fix):
+    """Nothing that could be pasted by mistake."""
+    assert [] == command_lines(fix)
+
+
+@pytest.mark.parametrize("row", REFUTED_ROWS)
+def test_wrong_claim_of_the_documents_has_a_refutation(row):
+    """Whoever read the document finds the page that contradicts it."""
+    assert any(row in f.documents for f in load_fixes() if f.verdict == "refuted")
+
+
+def test_class_rows_are_what_the_rules_claim():
+    """Otherwise a fix could promise more than its finding holds, or nothing at all."""
+    costs: dict[str, set[str]] = {}
+    for _, rule, _ in registry.discover("perfdoctor.diagnosis.rules", "RULE"):
+        if rule.cost:
+            costs.setdefault(rule.cls, set()).update(rule.cost)
+
+    assert costs == {cls: set(rows) for cls, rows in CLASS_ROWS.items()}
+
+
+GOOD = 'title = "Do it"\nclasses = ["scheduling"]\nverdict = "confirmed"\ndocuments = []\nsource = "s"\n'
+
+
+def test_a_file_is_front_matter_and_page():
+    """Between the marks TOML, after them the page, the name from outside."""
+    fix = parse_fix("do-it", f"+++\n{GOOD}+++\n## What it does\nIt.\n")
+
+    assert "do-it" == fix.id
+    assert "## What it does\nIt." == fix.body
+    assert (1.0, 1.0) == fix.leaves
+
+
+@pytest.mark.parametrize(
+    "extra",
+    ['verdikt = "x"', "leaves = [0.0, 0.5]", "leaves = [0.6, 0.5]", "leaves = [0.5, 1.1]", 'title = "x"'],
+)
+def test_a_broken_front_matter_is_refused(extra):
+    """Unknown keys, double keys, shares outside (0, 1]: a fix that leaves nothing would promise infinity."""
+    with pytest.raises(ValueError):
+        parse_fix("do-it", f"+++\n{GOOD}{extra}\n+++\nbody")

@@ -1,0 +1,113 @@
+"""`explain` finds every page by its name, and answers a wrong name with the nearest ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfdoctor import errors, latency, pages, registry
+from perfdoctor.diagnosis import measure, prescribe
+
+
+@pytest.mark.parametrize("name", pages.all_names())
+def test_every_name_has_a_page(name):
+    """A page has a title of one line and a text; it is English."""
+    page = pages.find_page(name)
+
+    assert name == page.name
+    assert page.title and "\n" not in page.title
+    assert page.body_markdown.strip()
+    assert not any("\u3000" <= c <= "\u9fff" for c in page.title + page.body_markdown)
+
+
+def test_nothing_is_missing_from_the_names():
+    """Every rule, fix, signal, error and latency of the package can be explained, and so can every class."""
+    names = set(pages.all_names())
+
+    assert set(registry.member_ids("perfdoctor.diagnosis.rules")) <= names
+    assert {f.id for f in prescribe.load_fixes()} <= names
+    assert {m.name for m in measure.all_measures()} <= names
+    assert set(errors.tree()) <= names
+    assert set(latency.DEFINITIONS) <= names
+    assert {c for f in prescribe.load_fixes() for c in f.classes} <= names
+
+
+def test_a_rule_shows_its_limits_with_their_sources():
+    """The numbers that decide, and where each comes from."""
+    page = pages.find_page("slow-storage-load")
+
+    assert "rule" == page.kind
+    assert "- load.storage_wait.share at least 30 % (diagnosis 3.1" in page.body_markdown
+    assert "- keep-the-page-cache-warm: " in page.body_markdown
+    assert "Advice that does not hold" in page.body_markdown
+
+
+def test_a_refuted_fix_says_so_first():
+    """Whoever opens the page must not take it for advice."""
+    page = pages.find_page("turn-kv-cache-off")
+
+    assert "Verdict: refuted: never recommended" == page.body_markdown.splitlines()[0]
+    assert "Instead: compile-with-static-cache" in page.body_markdown
+    assert "D0 = IO wait and compute utilisation" in page.body_markdown
+
+
+def test_a_sound_fix_shows_its_commands_per_engine():
+    """The templates, as they are before a run fills them in."""
+    body = pages.find_page("drop-enforce-eager").body_markdown
+
+    assert "## Commands for vllm" in body
+    assert "    vllm serve {model_path} --port {port}" in body
+    assert "## Verify, before and after\n    perfdoctor load-test" in body
+
+
+def test_a_signal_shows_its_unit():
+    """A number without a unit explains nothing."""
+    page = pages.find_page("step.wall")
+
+    assert ("signal", "Unit: s") == (page.kind, page.body_markdown.splitlines()[0])
+
+
+def test_an_error_shows_its_exit_code():
+    """For scripts that meet it."""
+    assert pages.find_page("unreachable").body_markdown.endswith("Exit code: 3")
+
+
+def test_a_class_lists_what_belongs_to_it():
+    """Reports print class names; they lead on to the rule and its fixes."""
+    body = pages.find_page("scheduling").body_markdown
+
+    assert "Judged by: serial-server" in body
+    assert "- enable-continuous-batching: " in body
+
+
+def test_a_rule_wins_over_the_class_of_the_same_name():
+    """client-limited is both."""
+    assert "rule" == pages.find_page("client-limited").kind
+
+
+@pytest.mark.parametrize(
+    "spelling", ["serial-server", "Serial_Server", " serial-server ", "serial-server.md"]
+)
+def test_spelling_is_forgiven(spelling):
+    """Case, underscores, and a pasted file name."""
+    assert "serial-server" == pages.find_page(spelling).name
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [("serial-sever", "serial-server"), ("kv-cache", "turn-kv-cache-off"), ("unreachabel", "unreachable")],
+)
+def test_a_wrong_name_is_answered_with_near_ones(wrong, near):
+    """Typing errors, and words that are part of a name."""
+    with pytest.raises(errors.UsageError) as caught:
+        pages.find_page(wrong)
+
+    assert near in caught.value.why
+
+
+def test_a_name_like_nothing_gets_no_guess():
+    """And the way to the list."""
+    with pytest.raises(errors.UsageError) as caught:
+        pages.find_page("qqqqqq")
+
+    assert "No name is similar." == caught.value.why
+    assert "perfdoctor explain" in caught.value.do
