@@ -1,0 +1,92 @@
+"""How a second of decoding divides into device time, launch gaps and waiting for a CPU.
+
+Shares of decode time, from the most direct source at hand: the local server's profiled step, GPU counters,
+what the pace of tokens implies for memory, and who holds the interpreter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from perfdoctor.diagnosis.observations import NoValue, Observations, known
+from perfdoctor.diagnosis.signals import cpu, gil, gpu, roof, step
+
+HOST_BUSY = 0.80  # diagnosis 3.5; below it an idle device is not the serving thread's doing
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeShares:
+    """Shares by ledger row, summing to 1 at most; what is left belongs to nobody."""
+
+    shares: Mapping[str, float]
+    source: str
+
+
+def decode_shares(obs: Observations) -> DecodeShares:
+    """Never fails: with no source at all, decoding stays one undivided row."""
+    for source in (_by_device_step, _by_cpu_step, _by_gpu_counters, _by_pace):
+        try:
+            return source(obs)
+        except NoValue:
+            continue
+    return DecodeShares({"decode": 1.0}, "nothing here can divide it")
+
+
+def _by_device_step(obs: Observations) -> DecodeShares:
+    """Device time is the memory's as far as the step's bytes need it, and small or compute kernels beyond."""
+    busy = step.device.of(obs)
+    gap = {"decode.launch_gap": 1 - busy}
+    source = "profiled step: kernel time against the step's length"
+    try:
+        memory = min(busy, _memory_s(obs) / step.wall_s(obs))
+    except NoValue:
+        return DecodeShares({"decode": busy} | gap, source)
+    return DecodeShares({"decode.memory": memory, "decode.compute": busy - memory} | gap, source)
+
+
+def _by_cpu_step(obs: Observations) -> DecodeShares:
+    arithmetic = step.kernel.of(obs)
+    gap = {"decode.launch_gap": 1 - arithmetic}
+    source = "profiled step: operators that do arithmetic against the step's length"
+    try:
+        memory = min(arithmetic, _memory_s(obs) / step.wall_s(obs))
+    except NoValue:
+        return DecodeShares({"decode.compute": arithmetic} | gap, source)
+    return DecodeShares({"decode.memory": memory, "decode.compute": arithmetic - memory} | gap, source)
+
+
+def _memory_s(obs: Observations) -> float:
+    """The shortest time in which a copy's bandwidth delivers a step's bytes."""
+    return roof.step_bytes.of(obs) / roof.achievable_rate.of(obs)
+
+
+def _by_gpu_counters(obs: Observations) -> DecodeShares:
+    """Idle device time is a launch gap only while the serving thread is busy; else it is nobody's."""
+    busy = min(1.0, gpu.BUSY.of(obs))
+    memory = min(busy, gpu.DRAM.of(obs) / gpu.DRAM_FULL)
+    shares = {"decode.memory": memory, "decode.compute": busy - memory}
+    if _at_least(HOST_BUSY, lambda: cpu.oncpu.of(obs)):
+        shares["decode.launch_gap"] = 1 - busy
+    return DecodeShares(shares, "GPU counters, medians of the decode windows")
+
+
+def _by_pace(obs: Observations) -> DecodeShares:
+    """Memory by the implied traffic, launch gap by the interpreter, the rest undivided."""
+    memory = min(1.0, roof.memory.of(obs))
+    shares = {"decode.memory": memory}
+    held = known(lambda: gil.held.of(obs))
+    if held is not None and _at_least(HOST_BUSY, lambda: cpu.oncpu.of(obs)):
+        shares["decode.launch_gap"] = min(1 - memory, held)
+    shares["decode"] = max(0.0, 1 - sum(shares.values()))
+    return DecodeShares(shares, "bytes that the pace of tokens implies, over what a copy reaches")
+
+
+def _at_least(limit: float, source: Callable[[], float]) -> bool:
+    value = known(source)
+    return value is not None and value >= limit
+
+
+def runq_share(obs: Observations) -> float | None:
+    """Share of service time the serving thread stood in the run queue; None when it was not seen."""
+    return known(lambda: cpu.runq_wait.of(obs))

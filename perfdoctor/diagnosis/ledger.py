@@ -1,0 +1,181 @@
+"""Request time and load time as disjoint rows that sum to the whole. `unexplained` is what is left.
+
+Parts that claim more than the whole are cut, the first ones first served, and the row's source says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from perfdoctor import stats, units
+from perfdoctor.diagnosis import decode, spans
+from perfdoctor.diagnosis.observations import NoValue, Observations, known
+from perfdoctor.diagnosis.signals import load
+from perfdoctor.model import Ledger, LedgerRow
+
+UNEXPLAINED = "unexplained"
+OVERLAP_TOLD = 0.01  # of the whole; less is rounding of clocks
+ROWS = (
+    "client_wait", "connect", "network", "server_queue", "tokenise", "prefill", "decode.memory",
+    "decode.compute", "decode.launch_gap", "decode", "runq_delay", UNEXPLAINED,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """One request's seconds by row, `unexplained` included, summing to its total."""
+
+    total_s: float
+    rows: Mapping[str, float]
+
+
+def keep(obs: Observations) -> Ledger:
+    """The ledgers this run allows; `missing` says why there is none of requests."""
+    load_rows = _load_rows(obs)
+    try:
+        splits = spans.split_requests(obs)
+    except NoValue as error:
+        return Ledger(load=load_rows, missing=error.reason)
+    shares, waiting = decode.decode_shares(obs), decode.runq_share(obs) or 0.0
+    accounts = [_account(s, shares.shares, waiting) for s in splits.requests]
+    sources = _sources(splits, shares)
+    mean = _mean_rows(accounts, sources)
+    return Ledger(
+        mean=mean,
+        p95=_rows_of_one(_at_p95(accounts), sources),
+        load=load_rows,
+        unexplained_share=next((r.share for r in mean if r.row == UNEXPLAINED), 0.0),
+    )
+
+
+def _account(split: spans.Split, shares: Mapping[str, float], waiting: float) -> _Account:
+    """Time in the run queue is taken from prefill and decode alike, before decode is divided."""
+    rows = {row: seconds for row, seconds in split.parts.items() if row not in ("prefill", "decode")}
+    prefill, decoding = split.parts.get("prefill", 0.0), split.parts.get("decode", 0.0)
+    if waiting:
+        rows["runq_delay"] = waiting * (prefill + decoding)
+    rows["prefill"] = prefill * (1 - waiting)
+    for row, share in shares.items():
+        rows[row] = decoding * (1 - waiting) * share
+    rows[UNEXPLAINED] = max(0.0, split.total_s - math.fsum(rows.values()))
+    return _Account(split.total_s, rows)
+
+
+def _sources(splits: spans.Splits, shares: decode.DecodeShares) -> dict[str, str]:
+    whole = math.fsum(s.total_s for s in splits.requests)
+    overlap = math.fsum(s.overlap_s for s in splits.requests)
+    left = "what no source accounts for"
+    if overlap > OVERLAP_TOLD * whole:
+        left += f"; parts exceeded the whole by {units.share(overlap / whole)} and were cut"
+    sources = dict.fromkeys(ROWS, splits.source) | dict.fromkeys(("client_wait", "connect"), spans.CLIENT)
+    sources |= {row: shares.source for row in ROWS if row.startswith("decode")}
+    return sources | {"runq_delay": "schedstat of the serving thread", UNEXPLAINED: left}
+
+
+def _mean_rows(accounts: Sequence[_Account], sources: Mapping[str, str]) -> tuple[LedgerRow, ...]:
+    """Means with the 95 % interval of the mean, from the spread between requests."""
+    n = len(accounts)
+    whole = math.fsum(a.total_s for a in accounts) / n
+    rows = []
+    for row in ROWS:
+        values = [a.rows.get(row, 0.0) for a in accounts]
+        seconds = math.fsum(values) / n
+        if seconds <= 0 and row != UNEXPLAINED:
+            continue
+        half = 1.96 * _deviation(values, seconds) / math.sqrt(n)
+        rows.append(
+            LedgerRow(
+                row=row,
+                seconds=seconds,
+                share=seconds / whole,
+                low_s=max(0.0, seconds - half),
+                high_s=min(whole, seconds + half),
+                source=sources[row],
+            )
+        )
+    return tuple(rows)
+
+
+def _deviation(values: Sequence[float], mean: float) -> float:
+    if len(values) < 2:
+        return 0.0
+    return math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
+
+
+def _at_p95(accounts: Sequence[_Account]) -> _Account:
+    """The request at the nearest rank, so that its rows are times somebody had."""
+    limit = stats.percentile([a.total_s for a in accounts], 0.95)
+    return next(a for a in accounts if a.total_s == limit)
+
+
+def _rows_of_one(account: _Account, sources: Mapping[str, str]) -> tuple[LedgerRow, ...]:
+    return tuple(
+        LedgerRow(
+            row=row,
+            seconds=account.rows[row],
+            share=account.rows[row] / account.total_s,
+            source=sources[row],
+        )
+        for row in ROWS
+        if account.rows.get(row, 0.0) > 0 or row == UNEXPLAINED
+    )
+
+
+# ------------------------------------------------------------------------------ loading
+
+
+def _load_rows(obs: Observations) -> tuple[LedgerRow, ...]:
+    """From the first import to the first forward pass. Empty for a server that ran already."""
+    try:
+        phases, whole = load.load_phases(obs), load.wall.of(obs)
+    except NoValue:
+        return ()
+    whole = max(whole, math.fsum(p.window.seconds for p in phases))
+    if whole <= 0:
+        return ()
+    parts: dict[str, float] = {}
+    sources: dict[str, str] = {}
+    for phase in phases:
+        _add_phase(obs, phase, parts, sources)
+    parts[UNEXPLAINED] = max(0.0, whole - math.fsum(parts.values()))
+    sources[UNEXPLAINED] = "what no source accounts for"
+    return tuple(
+        LedgerRow(row=row, seconds=seconds, share=seconds / whole, source=sources[row])
+        for row, seconds in parts.items()
+        if seconds > 0 or row == UNEXPLAINED
+    )
+
+
+_LOAD_ROWS = {
+    "import": "import",
+    "tokenizer": "deserialise",
+    "weights": "deserialise",
+    "to_device": "host_to_device",
+    "first_forward": "first_forward",
+}
+
+
+def _add_phase(
+    obs: Observations, phase: load.LoadPhase, parts: dict[str, float], sources: dict[str, str]
+) -> None:
+    """Storage wait leaves each phase first, but not the imports. Where it could not be seen, reading weights
+    is believed only as far as the process used a CPU."""
+    row, seconds = _LOAD_ROWS.get(phase.name, UNEXPLAINED), phase.window.seconds
+    source = "the child's own stamps"
+    if row == "import":
+        parts[row], sources[row] = parts.get(row, 0.0) + seconds, source
+        return
+    try:
+        wait = load.storage_wait(obs, phase.window)
+        parts["storage_wait"] = parts.get("storage_wait", 0.0) + wait.value
+        sources["storage_wait"] = wait.source or sources.get("storage_wait", "")
+        seconds -= wait.value
+    except NoValue:
+        if row == "deserialise":
+            used = known(lambda: phase.window.change("cpu", "oncpu_s").amount)
+            seconds, source = min(seconds, used or 0.0), "CPU time of the process"
+    if row != UNEXPLAINED:
+        parts[row] = parts.get(row, 0.0) + seconds
+        sources.setdefault(row, source)

@@ -1,0 +1,86 @@
+"""The host cannot feed the device: decoding waits for Python and kernel launches.
+
+What: each token needs a thousand small operations, and starting them takes longer than running them. The
+serving thread is on a CPU all the time while the GPU, or on a CPU the arithmetic itself, is mostly idle. On a
+CPU the same state is called host-bound: the interpreter and the dispatcher are the work.
+
+Cost: step time minus device time, for every token. While it lasts, a smaller dtype, a faster GPU or no KV
+cache change nothing, because they shorten what is not waited for. Limit 0.6: below it a perfect launcher
+gives more than 1.6 times the speed.
+
+Told apart from memory bandwidth by what the pace implies or DRAM counters, from GIL contention by a second
+holder, from CPU contention by run-queue wait, from offloading by PCIe traffic. `utilization.gpu` is never
+used: one spinning thread makes it read 100 %. Counters of a GPU that runs other work too can hide this state.
+"""
+
+from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, at_least, below, first_known
+
+HOST_BUSY = at_least(
+    "cpu.serving.oncpu.share", 0.80, source="diagnosis 3.5: main thread's CPU time = wall time"
+)
+ROOF_FAR = below("roof.memory.share", 0.40, source="guess: memory could deliver 2.5 times as much")
+
+RULE = Rule(
+    cls="launch-overhead",
+    title="Host code, not the device, sets the pace of decoding",
+    when=all_of(
+        HOST_BUSY,
+        first_known(
+            below("step.device.share", 0.60, source="diagnosis 3.5"),
+            all_of(
+                below("gpu.graphics_active.decode.p50", 0.60, source="diagnosis 3.5"),
+                below(
+                    "gpu.sm_active.decode.p50", 0.50, source="NVIDIA: below half, the GPU is not used well"
+                ),
+                at_least(
+                    "gpu.pcie_rx_bytes_per_s.decode.p50",
+                    10e6,
+                    source="guess: eager decode makes 40-80 MB/s of launch traffic, an idle GPU 0.3",
+                ),
+            ),
+            all_of(below("step.kernel.share", 0.50, source="guess: more overhead than arithmetic"), ROOF_FAR),
+            all_of(at_least("gil.held.share", 0.60, source="guess: Python is most of the work"), ROOF_FAR),
+        ),
+    ),
+    cost=("decode.launch_gap", "prefill.launch_gap"),
+    support=(
+        below("gpu.sm_active.decode.p50", 0.50, source="NVIDIA: below half, the GPU is not used well"),
+        at_least("step.launches", 300, source="diagnosis 4: about 42 launches a layer in eager mode"),
+    ),
+    told_apart=(
+        Neighbour(
+            "memory-bandwidth",
+            first_known(
+                at_least(
+                    "gpu.dram_active.decode.p50", 0.623, source="diagnosis 3.3: 0.7 of the copy ceiling"
+                ),
+                at_least("roof.memory.share", 0.60, source="diagnosis 3.3"),
+            ),
+        ),
+        Neighbour("gil-contention", at_least("gil.second.share", 0.30, source="diagnosis 3.7")),
+        Neighbour("cpu-contention", at_least("cpu.serving.runq_wait.share", 0.10, source="diagnosis 3.7")),
+        Neighbour(
+            "pcie-offload",
+            all_of(
+                at_least("gpu.used", 1, source="without a GPU there is no transfer"),
+                at_least(
+                    "gpu.pcie_rx_bytes_per_s.decode.p50",
+                    1e9,
+                    source="diagnosis 3.11: offloading makes 5-8 GB/s, launches under 0.1",
+                ),
+            ),
+            refutes=True,
+        ),
+        Neighbour("client-limited", at_least("client.cpu.share", 0.80, source="diagnosis 3.13")),
+    ),
+    says=(
+        "Launch-bound: the GPU is busy only {step.device.share} of a {step.wall} decode step",
+        "the GPU runs kernels {gpu.graphics_active.decode.p50} of the time, "
+        "{gpu.sm_active.decode.p50} of its multiprocessors have work",
+        "Host-bound: arithmetic is only {step.kernel.share} of a {step.wall} decode step on this CPU",
+        "Python holds the interpreter {gil.held.share} of the time",
+        "the serving thread is on a CPU {cpu.serving.oncpu.share} of the time",
+        "{step.launches} kernel launches a token",
+        "memory traffic is {roof.memory.share} of what a copy reaches, so fewer bytes will not help",
+    ),
+)

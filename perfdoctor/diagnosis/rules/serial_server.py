@@ -1,0 +1,55 @@
+"""Requests wait in line: the server works on one at a time.
+
+What: several users ask at once, a good part of each request passes in the server's queue, and all users
+together get no more tokens per second than one user alone. A lock around `generate()`, a worker pool of one,
+`max_num_seqs=1`, a default concurrency limit of 1.
+
+Cost: the queue time of every request. One decode step can serve many requests for little more than the price
+of one, because its weights are read once for all of them, so this is usually the largest gain there is.
+
+Told apart from an overloaded server, which works on several requests together and has a saturated device
+(then more capacity is the fix), from a full KV cache, which also makes requests wait, and from a slow client.
+"""
+
+from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, any_of, at_least, below
+
+SCALING = below(
+    "throughput.scaling",
+    1.2,
+    source="diagnosis 3.6: a server that batches gains far more than 20 % from users",
+)
+
+RULE = Rule(
+    cls="scheduling",
+    title="The server handles requests one at a time",
+    when=all_of(
+        at_least("drive.concurrency", 2, source="one user cannot wait for another"),
+        at_least("server.queue.share", 0.20, source="diagnosis 3.6"),
+        any_of(SCALING, below("server.batch.mean", 1.2, source="measured by the server: nothing is batched")),
+    ),
+    cost=("server_queue",),
+    told_apart=(
+        Neighbour(
+            "overload",
+            all_of(
+                at_least("server.batch.mean", 1.5, source="guess: between one and two at a time"),
+                at_least("server.saturation.share", 0.90, source="guess: next to nothing left"),
+            ),
+            instead="Overloaded: requests are served together on a saturated device, so capacity is the fix",
+        ),
+        Neighbour(
+            "kv-cache",
+            all_of(
+                at_least("server.batch.mean", 1.5, source="guess: between one and two at a time"),
+                at_least("engine.kv_usage.max", 0.95, source="diagnosis 3.6"),
+            ),
+        ),
+        Neighbour("client-limited", at_least("client.cpu.share", 0.80, source="diagnosis 3.13")),
+    ),
+    experiment=SCALING,
+    says=(
+        "Serial server: {cost.share} of a request is spent in the server's queue ({cost.seconds})",
+        "{drive.concurrency} together get {throughput.scaling} times the tokens of one user alone",
+        "{server.batch.mean} in service at a time",
+    ),
+)

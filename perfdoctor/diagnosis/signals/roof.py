@@ -1,0 +1,135 @@
+"""Decoding against what the memory can deliver: bytes a step must read, over the time it took."""
+
+from __future__ import annotations
+
+from perfdoctor.diagnosis import gpus
+from perfdoctor.diagnosis.measure import Reading, signal
+from perfdoctor.diagnosis.observations import NoValue, Observations, known
+from perfdoctor.diagnosis.signals import gpu, server
+from perfdoctor.diagnosis.signals.requests import STEADY_TPOT
+
+TOKENS_PER_STEP_MAX = 1.2  # above it the server emits several tokens a step, so tokens are no steps
+
+
+@signal("step.bytes", unit="bytes")
+def step_bytes(obs: Observations) -> Reading:
+    """Bytes one decode step must read: the weights it uses, once, and the KV cache of every sequence.
+
+    Missing when the model's size is not known. The KV part is left out where prompt lengths or the cache's
+    layout are unknown; below 2,000 tokens it is under 2 % for one sequence of a 1.5B model.
+    """
+    target = obs.facts.target
+    if not target.step_bytes:
+        raise NoValue("the bytes a decode step reads are unknown: the server does not tell its model's size")
+    kv = 0.0
+    tokens = known(lambda: server.context.of(obs))
+    if target.kv_bytes_per_token and tokens is not None:
+        kv = target.kv_bytes_per_token * tokens * (known(lambda: server.batch.of(obs)) or 1.0)
+    return Reading(target.step_bytes + kv, source="weights and KV cache" if kv else "weights")
+
+
+@signal("roof.implied.rate", unit="bytes/s")
+def implied_rate(obs: Observations) -> float:
+    """Memory traffic that the pace of tokens implies: bytes per step over the mean time per token.
+
+    One step gives every running request one token, so this holds for any batch. Missing when the model's
+    size is unknown or the server emits several tokens a step (speculative decoding).
+    """
+    per_step = _tokens_per_step(obs)
+    if per_step is not None and per_step > TOKENS_PER_STEP_MAX:
+        raise NoValue(f"the server emits {per_step:.1f} tokens a step, so tokens are no measure of steps")
+    pace = STEADY_TPOT.of(obs)
+    if pace <= 0:
+        raise NoValue("tokens arrived all at once, so their pace says nothing")
+    return step_bytes.of(obs) / pace
+
+
+def _tokens_per_step(obs: Observations) -> float | None:
+    """Output tokens per step and running request, where the server counts steps."""
+
+    def compute() -> float:
+        window = obs.phase("steady")
+        steps = window.change("engine", "steps").amount
+        if steps <= 0:
+            raise NoValue("the server counted no steps")
+        return window.change("engine", "output_tokens").amount / steps / server.batch.of(obs)
+
+    return known(compute)
+
+
+@signal("roof.physical.rate", unit="bytes/s")
+def physical_rate(obs: Observations) -> Reading:
+    """Memory bandwidth of the GPU by its datasheet. Missing on a CPU and for GPUs not in data/gpus.toml."""
+    if gpu.on_gpu.of(obs) == 0:
+        raise NoValue("host memory has no datasheet value here, only a calibrated one")
+    sheet = gpus.datasheet(_gpu_name(obs))
+    return Reading(sheet.bandwidth_bytes_per_s, source=sheet.source)
+
+
+@signal("roof.achievable.rate", unit="bytes/s")
+def achievable_rate(obs: Observations) -> Reading:
+    """Memory bandwidth a plain copy reaches: calibrated on this machine, else the datasheet times 0.89."""
+    if gpu.on_gpu.of(obs) == 0:
+        copy = obs.facts.calibration.get("copy_bytes_per_s")
+        if not copy or obs.facts.target.remote:
+            raise NoValue("this machine's copy ceiling was not calibrated")
+        return Reading(copy, source="calibrated copy on this machine")
+    copy = obs.facts.calibration.get("gpu_copy_bytes_per_s")
+    if copy:
+        return Reading(copy, source="calibrated copy on this GPU")
+    return Reading(physical_rate.of(obs) * gpu.DRAM_FULL, source="datasheet x 0.89")
+
+
+@signal("roof.physical.share", unit="share")
+def physical(obs: Observations) -> float:
+    """Implied memory traffic over the datasheet's bandwidth. Missing on a CPU."""
+    return implied_rate.of(obs) / physical_rate.of(obs)
+
+
+@signal("roof.memory.share", unit="share")
+def memory(obs: Observations) -> float:
+    """Implied memory traffic over what a plain copy reaches; near 1 no software can decode faster.
+
+    May exceed 1 a little on a CPU, where reading alone is faster than copying, and more where weights fit in
+    caches.
+    """
+    return implied_rate.of(obs) / achievable_rate.of(obs)
+
+
+@signal("roof.compute.share", unit="share")
+def compute(obs: Observations) -> float:
+    """Arithmetic that the pace of tokens implies, over the GPU's tensor rate. Missing on a CPU."""
+    flops = obs.facts.target.step_flops
+    if not flops:
+        raise NoValue("the arithmetic of a decode step is unknown")
+    if gpu.on_gpu.of(obs) == 0:
+        raise NoValue("the CPU's arithmetic rate was not calibrated")
+    together = known(lambda: server.batch.of(obs)) or 1.0
+    return flops * together / STEADY_TPOT.of(obs) / gpus.datasheet(_gpu_name(obs)).tensor_flops_per_s
+
+
+def _gpu_name(obs: Observations) -> str:
+    """Of the GPU that runs the model; of the only one where no sample tells."""
+    found = obs.facts.host.gpus
+    if not found:
+        raise NoValue("the GPU's name is unknown")
+    label = known_label(obs)
+    return next((g.name for g in found if str(g.index) == label), found[0].name)
+
+
+def known_label(obs: Observations) -> str | None:
+    try:
+        return gpu.device_label(obs)
+    except NoValue:
+        return (obs.facts.target.device or "").partition(":")[2] or None
+
+
+SIGNALS = (
+    step_bytes,
+    implied_rate,
+    physical_rate,
+    achievable_rate,
+    physical,
+    memory,
+    compute,
+)

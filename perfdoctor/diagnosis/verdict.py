@@ -1,0 +1,147 @@
+"""One answer from many: what the run as a whole says, and the next command to type."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfdoctor import units
+from perfdoctor.diagnosis.measure import Table
+from perfdoctor.model import Finding, Roof, RuleState, RunFacts, Trust, Verdict
+
+SCALED = 1.2  # the same number below which serial-server speaks of no scaling
+NEAR_ROOF = 0.70  # diagnosis 3.14: healthy and saturated
+QUEUED = 0.20  # diagnosis 3.6
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """Everything the verdict is drawn from. `too_thin` says why there were too few requests, or is empty."""
+
+    trust: Trust
+    findings: Sequence[Finding]
+    states: Sequence[RuleState]
+    table: Table
+    roof: Roof
+    too_thin: str
+
+
+def decide(grounds: Grounds) -> Verdict:
+    """In this order: can it be trusted, was a cause found, was there enough load, is it well?"""
+    if grounds.trust.status == "invalid":
+        return _untrusted(grounds)
+    causes = [f for f in grounds.findings if f.of != "measurement"]
+    if causes:
+        return Verdict(status="found", cls=causes[0].cls, summary=_summary_of(causes))
+    if grounds.too_thin:
+        return Verdict(status="insufficient_evidence", summary=_capitalised(grounds.too_thin) + ".")
+    for finding in grounds.findings:
+        if finding.cls == "insufficient-load":
+            return Verdict(status="insufficient_load", cls=finding.cls, summary=finding.summary)
+    return _healthy(grounds) or _unresolved(grounds)
+
+
+def _untrusted(grounds: Grounds) -> Verdict:
+    limited = any(f.cls == "client-limited" for f in grounds.findings)
+    reasons = "; ".join(grounds.trust.reasons)
+    return Verdict(
+        status="untrusted",
+        cls="client-limited" if limited else None,
+        summary=f"No verdict on the server: {reasons}.",
+    )
+
+
+def _summary_of(causes: Sequence[Finding]) -> str:
+    also = [f"{f.title.lower()} ({units.share(f.share)})" if f.share else f.title.lower() for f in causes[1:]]
+    return causes[0].summary + (f" Also: {'; '.join(also)}." if also else "")
+
+
+def _healthy(grounds: Grounds) -> Verdict | None:
+    """Shown, not left over: throughput grew with the load, or the roof is near. Waiting in line then means
+    that all of it is in use."""
+    scaling, queue = _value(grounds, "throughput.scaling"), _value(grounds, "server.queue.share")
+    serial = any(s.cls == "scheduling" and s.status != "clear" for s in grounds.states)
+    near = grounds.roof.achievable_share
+    if serial or not ((scaling or 0) >= SCALED or (near or 0) >= NEAR_ROOF):
+        return None
+    users = _value(grounds, "drive.concurrency") or 0
+    parts = []
+    if scaling is not None and scaling >= SCALED:
+        parts.append(f"{users:.0f} users get {units.number(scaling)} times the tokens of one")
+    if near is not None and near >= NEAR_ROOF:
+        parts.append(f"decoding is at {units.share(near)} of what the hardware achieves")
+    if queue is not None and queue >= QUEUED:
+        parts.append(f"{units.share(queue)} of a request is queue, so it is at its capacity")
+    elif queue is not None:
+        parts.append(f"{units.share(queue)} of a request is queue" if queue >= 0.01 else "nobody queues")
+    stretch = _value(grounds, "latency.stretch")
+    if stretch is not None:
+        parts.append(f"a request takes {units.number(stretch)} times as long as alone")
+    unknown = _unknown(grounds)
+    tail = f" Not judged: {unknown}." if unknown else ""
+    return Verdict(
+        status="healthy", cls="healthy", summary=f"Healthy at this load: {'; '.join(parts)}.{tail}"
+    )
+
+
+def _unresolved(grounds: Grounds) -> Verdict:
+    unknown = _unknown(grounds)
+    if unknown:
+        return Verdict(
+            status="insufficient_evidence",
+            summary=f"No cause was found, and not all could be judged: {unknown}.",
+        )
+    return Verdict(
+        status="insufficient_evidence",
+        summary="None of the judged causes applies, yet throughput did not grow with the load.",
+    )
+
+
+def _unknown(grounds: Grounds) -> str:
+    return ", ".join(s.rule for s in grounds.states if s.status == "unknown")
+
+
+def _value(grounds: Grounds, name: str) -> float | None:
+    return grounds.table[name].value
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# ------------------------------------------------------------------------------ the next command
+
+
+def next_command(facts: RunFacts, verdict: Verdict, findings: Sequence[Finding]) -> str:
+    """What to type after reading the verdict."""
+    causes = [f for f in findings if f.of != "measurement"]
+    users = facts.scenario.load.concurrency
+    if verdict.status == "found" and causes:
+        offer = next((o for f in causes for o in f.fixes), None)
+        return f"perfdoctor explain {offer.id if offer else causes[0].rule}"
+    if verdict.status == "untrusted":
+        if verdict.cls != "client-limited":
+            return f"perfdoctor report {facts.run or 'latest'}"
+        return (
+            f"{_again(facts)} -c {max(1, users // 2)}" if users > 1 else "perfdoctor explain client-limited"
+        )
+    if verdict.status in ("healthy", "insufficient_load"):
+        return f"{_again(facts)} -c {2 * users}"
+    return f"{_again(facts)} --duration 60s" if verdict.summary.startswith("Only") else "perfdoctor check"
+
+
+def _again(facts: RunFacts) -> str:
+    """The same diagnosis of the same target, without the numbers to change."""
+    target, asked = facts.target, facts.scenario.target
+    words = ["perfdoctor", "diagnose"]
+    if target.kind == "endpoint":
+        words += ["--endpoint", target.url or asked.endpoint or "URL"]
+        model = asked.model
+    else:
+        model = asked.model or target.model or "tiny"
+    if model:
+        words += ["--model", model]
+    if asked.api != "chat":
+        words += ["--api", asked.api]
+    return shlex.join(words)
