@@ -1,0 +1,249 @@
+"""What a person reads on the terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+import report_cases as cases
+from rich.console import Console
+from rich.text import Text
+from rich.theme import Theme
+
+from perfdoctor.console import STYLES
+from perfdoctor.model import HostFacts
+from perfdoctor.reports import terminal
+from perfdoctor.reports._bundle import Bundle
+from perfdoctor.reports._columns import bar
+
+
+def shown(show, width=80, **options):
+    """What `show(console)` prints on a console of that width."""
+    buffer = io.StringIO()
+    show(Console(file=buffer, width=width, theme=Theme(STYLES), highlight=False, emoji=False, **options))
+    return buffer.getvalue()
+
+
+def diagnosis(bundle, width=80, **options):
+    return shown(lambda console: terminal.print_diagnosis(console, bundle), width, **options)
+
+
+def summary(value, definitions=False, width=80):
+    return shown(lambda console: terminal.print_summary(console, value, definitions), width)
+
+
+@pytest.mark.parametrize("case", cases.ALL.values(), ids=cases.ALL)
+@pytest.mark.parametrize("width", [80, 60, 40])
+def test_no_line_is_wider_than_the_terminal(case, width):
+    """Only commands may be, since a break would end up in the clipboard."""
+    bundle = case()
+    commands = {bundle.diagnosis.next, *cases.LAUNCH_FIX.commands, *cases.BATCH_FIX.commands}
+
+    lines = diagnosis(bundle, width).splitlines()
+
+    assert [] == [li for li in lines if len(li) > width and not any(c in li for c in commands)]
+
+
+@pytest.mark.parametrize("case", cases.ALL.values(), ids=cases.ALL)
+def test_plain_characters_only(case):
+    """No boxes, no emoji, no escape codes when the stream is no terminal."""
+    text = terminal.render(case())
+
+    assert set() == {c for c in text if not c.isprintable() and c != "\n"}
+    assert set() == {c for c in text if ord(c) > 127} - {"µ"}
+
+
+def test_sections_come_in_reading_order():
+    """Trust first; the verdict, the fix and the next command last."""
+    text = diagnosis(cases.found())
+    labels = [line.split()[0] for line in text.splitlines() if line and line[0].isupper()]
+
+    assert [
+        "Target", "Trust", "Note", "Finding", "Excluded", "Fixes", "Finding", "Fixes", "Ledger", "Load",
+        "Roof", "Law", "Missing", "Clear", "Unknown", "Verdict", "Fix", "Next",
+    ] == labels  # fmt: skip
+
+
+def test_a_finding_shows_value_comparison_limit_and_source():
+    """The number over the limit, and who says so."""
+    text = diagnosis(cases.found())
+
+    assert "launch-bound-decode  71 % of request time (1.08-1.21 s each)" in text
+    assert "step.device_share   11 %  below     60 %" in text
+    assert "(diagnosis 3.5)" in text
+
+
+def test_the_last_lines_are_verdict_fix_and_next_command():
+    """What to do is where the eye rests."""
+    text = diagnosis(cases.found())
+
+    tail = text[text.index("Verdict") :]
+    assert "Cause found: Launch and host overhead." in tail
+    assert "Fix 1     Compile the decode step with a static cache, at most 1.6-5.9x faster;" in tail
+    assert "          " + cases.LAUNCH_FIX.commands[0] in tail
+    assert text.endswith("Next      perfdoctor explain compile-static-cache\n")
+
+
+def test_refuted_fixes_do_not_appear():
+    """Advice that can corrupt output is shown by `explain` only."""
+    assert "disable-kv-cache" not in diagnosis(cases.found())
+
+
+def test_random_weights_are_said():
+    """A reader must not judge the text of such a model."""
+    assert "The weights are random" in diagnosis(cases.found())
+
+
+def test_the_ledger_shows_mean_and_p95_with_a_bar():
+    """Both columns, rows without time left out."""
+    text = diagnosis(cases.found())
+
+    assert "decode.launch_gap  ###########.....  71 %  1.14 s  p95 1.21 s" in text
+    assert "client_wait" not in text
+
+
+def test_a_row_that_only_p95_has_is_shown():
+    """A rare stall belongs to the tail and must not vanish."""
+    ledger = msgspec.structs.replace(cases.FOUND.ledger, mean=cases.MEAN[2:])
+    bundle = Bundle(msgspec.structs.replace(cases.FOUND, ledger=ledger), None, cases.FACTS)
+
+    assert "server_queue       ................     -       -  p95 620 ms" in diagnosis(bundle)
+
+
+def test_what_is_missing_is_named_with_the_command_that_enables_it():
+    """The reason and the remedy."""
+    text = diagnosis(cases.found())
+
+    assert "Missing   gil  denied: the kernel forbids" in text
+    assert "          sudo sysctl kernel.yama.ptrace_scope=0" in text
+
+
+def test_rules_are_clear_or_unknown_in_words():
+    """Unknown carries its reason; clear is one line."""
+    text = diagnosis(cases.found())
+
+    assert "Clear     bandwidth-bound-decode, slow-storage-load" in text
+    assert "Unknown   gil-contention  gil.held_share missing: py-spy was denied" in text
+
+
+def test_an_untrusted_measurement_leads_with_why():
+    """No verdict on the server when the client was the bottleneck."""
+    text = diagnosis(cases.untrusted())
+
+    assert "Trust     invalid  " in text
+    assert "the load generator used 97 % of a core" in text
+    assert "Verdict   Measurement not trusted. The client was the bottleneck." in text
+
+
+def test_a_run_killed_at_once_still_has_a_report():
+    """Little to say, said plainly."""
+    text = diagnosis(cases.killed())
+
+    assert "The run was interrupted" in text
+    assert "Ledger    not known: nothing was measured" in text
+
+
+def test_colour_repeats_words_only():
+    """Without its escape codes a coloured report reads the same."""
+    coloured = diagnosis(cases.found(), force_terminal=True, color_system="standard", legacy_windows=False)
+
+    assert "\x1b[" in coloured
+    assert diagnosis(cases.found()) == Text.from_ansi(coloured).plain
+
+
+@pytest.mark.parametrize("variable", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_color_and_dumb_terminals_get_no_colour(variable):
+    """Foreground colours are SGR 30 to 37; bold and dim are no colours."""
+    text = diagnosis(cases.found(), force_terminal=True, _environ=variable)
+
+    assert [] == re.findall(r"\x1b\[(?:\d+;)*3[0-7]m", text)
+
+
+def test_foreign_strings_are_shown_not_obeyed():
+    """A model's name is neither rich markup nor an escape sequence nor an emoji code."""
+    target = msgspec.structs.replace(cases.FACTS.target, model="[red]m[/red] :smile: \x1b[2Jx [/")
+    bundle = Bundle(cases.FOUND, None, msgspec.structs.replace(cases.FACTS, target=target))
+
+    assert "[red]m[/red] :smile: \\x1b[2Jx [/" in diagnosis(bundle, force_terminal=True)
+
+
+def test_a_bar_shows_something_for_anything():
+    """Zero is empty, a thousandth is one mark, more than all is full."""
+    assert ["....", "#...", "####", "####"] == [bar(s, 4) for s in (0, 0.001, 1, 1.7)]
+
+
+def test_the_load_table_has_percentiles_and_n():
+    """p99 is a dash with a footnote while n is below 100."""
+    text = summary(cases.summary(99))
+
+    assert "TTFT         310 ms   403 ms   434 ms        -   326 ms     99" in text
+    assert "p99 is - where n < 100" in text
+
+
+def test_from_100_values_on_p99_is_shown():
+    """The other side of the limit."""
+    text = summary(cases.summary(100))
+
+    assert "TTFT         310 ms   403 ms   434 ms   496 ms   326 ms    100" in text
+    assert "n < 100" not in text
+
+
+def test_the_schedules_view_is_shown_only_where_it_differs():
+    """A client that sent on time needs no second row."""
+    late = msgspec.structs.replace(cases.summary(), e2e_from_schedule=cases.spread(9.0, 40))
+
+    assert "from schedule" not in summary(cases.summary())
+    assert "from schedule" in summary(late)
+
+
+def test_failures_are_counted_by_class_with_a_first_message():
+    """What failed, how often, and what it said."""
+    text = summary(cases.summary(40, failed=3))
+
+    assert "Requests  40 of 43 ok, 3 failed: truncated 3" in text
+    assert "truncated: the stream ended without finish_reason" in text
+
+
+def test_definitions_are_one_flag_away():
+    """Every row of the table is defined."""
+    assert "from sent to the last token" not in summary(cases.summary())
+    assert "from sent to the last token" in summary(cases.summary(), definitions=True)
+
+
+def test_a_load_test_without_answers_says_so():
+    """No table of dashes."""
+    empty = msgspec.structs.replace(
+        cases.summary(0, failed=5),
+        **{name: cases.Spread() for name in ("ttft", "ttfa", "tpot", "gap", "e2e", "e2e_from_schedule")},
+    )
+
+    assert "no request was answered" in summary(empty)
+
+
+def test_check_lists_probes_with_reason_and_remedy():
+    """Which work here, and how to enable the others."""
+    text = shown(lambda console: terminal.print_check(console, cases.FACTS.probes, cases.FACTS.host))
+
+    assert "gpu       ok" in text
+    assert "gil       denied  the kernel forbids" in text
+    assert "          sudo sysctl kernel.yama.ptrace_scope=0" in text
+    assert "2 of 3 probes work here" in text
+
+
+def test_check_of_an_unknown_host_does_not_fail():
+    """Nothing known, nothing claimed."""
+    text = shown(lambda console: terminal.print_check(console, (), HostFacts()))
+
+    assert "0 of 0 probes work here" in text
+
+
+def test_a_page_keeps_its_lines():
+    """Code blocks of a fix's page keep their indentation."""
+    page = SimpleNamespace(title="Batch requests", body_markdown="# Why\n\n    vllm serve x\n")
+
+    text = shown(lambda console: terminal.print_page(console, page))
+
+    assert "Batch requests\n\n# Why\n\n    vllm serve x\n" == text
