@@ -41,7 +41,7 @@ def discover(target: Target, secret: str | None) -> TargetFacts:
         answers = _gather(control)
     local = is_this_host(urlsplit(control.root).hostname or "")
     processes = behind(port_of(control.root)) if local else Processes()
-    seen = Seen(models, first.headers.get("server", ""), answers, processes.commands)
+    seen = Seen(models, first.headers.get("server", ""), answers, processes.command)
     engine = recognise(seen)
     model = choose(models, target.model, engine.name, control.root)
     return _facts(control.root, local, target, engine, model, seen, processes)
@@ -95,7 +95,7 @@ def _facts(
         model_path=str(path) if path else None,
         parameters=weights.parameters,
         dtype=weights.dtype,
-        device=option(seen.commands, "--device"),
+        device=option(seen.command, "--device"),
         weights_bytes=weights.weights_bytes,
         file_bytes=weights.file_bytes,
         step_bytes=weights.step_bytes,
@@ -110,8 +110,8 @@ def _facts(
 def _weights(path: Path | None, engine: str, model: Mapping[str, Any], seen: Seen) -> Weights:
     """Sizes from the files when they can be seen, else what the model list tells."""
     measured = None
-    if path and path.is_dir() and not _quantised_at_load(seen.commands):
-        asked = option(seen.commands, "--dtype", "--torch-dtype") or "auto"
+    if path and path.is_dir() and not _quantised_at_load(seen.command):
+        asked = option(seen.command, "--dtype", "--torch-dtype") or "auto"
         measured = measure_folder(path, DTYPES.get(asked))
         if measured and engine == "vllm" and asked == "auto" and measured.dtype == "float32":
             measured = measure_folder(path, "bfloat16")  # vLLM's auto halves float32
@@ -124,10 +124,10 @@ def _weights(path: Path | None, engine: str, model: Mapping[str, Any], seen: See
     return Weights(parameters=_count(told.get("n_params")), weights_bytes=_count(told.get("size")))
 
 
-def _quantised_at_load(commands: Sequence[Sequence[str]]) -> bool:
+def _quantised_at_load(command: Sequence[str]) -> bool:
     """Whether the server makes its weights smaller while loading, so that the files' sizes mislead."""
     flags = ("--quantization", "-q", "--quantize", "--load-in-4bit", "--load-in-8bit")
-    return any(word.partition("=")[0] in flags for command in commands for word in command)
+    return any(word.partition("=")[0] in flags for word in command)
 
 
 def _count(value: object) -> int | None:

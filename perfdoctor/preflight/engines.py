@@ -7,7 +7,7 @@ the last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
@@ -58,7 +58,7 @@ class Seen:
     models: tuple[Mapping[str, Any], ...] = ()
     server_header: str = ""
     answers: Mapping[str, Answer] = field(default_factory=dict)
-    commands: tuple[tuple[str, ...], ...] = ()  # of the process tree, the listening process first
+    command: tuple[str, ...] = ()  # of the listening process; its children may be anything
 
     def told(self, path: str) -> Mapping[str, Any]:
         """The JSON object at a path; empty when there is none."""
@@ -83,23 +83,22 @@ def recognise(seen: Seen) -> Engine:
     return Engine()
 
 
-def option(commands: tuple[tuple[str, ...], ...], *names: str) -> str | None:
+def option(command: Sequence[str], *names: str) -> str | None:
     """The value of a command-line option, written `--name value` or `--name=value`; the first found."""
-    for command in commands:
-        for word, following in zip(command, (*command[1:], ""), strict=True):
-            key, equals, value = word.partition("=")
-            if key in names:
-                return value if equals else following
+    for word, following in zip(command, (*command[1:], ""), strict=False):
+        key, equals, value = word.partition("=")
+        if key in names:
+            return value if equals else following
     return None
 
 
 def model_source(engine: str, model: Mapping[str, Any], seen: Seen) -> str | None:
     """Where the server says that its weights are: a path, or a hub name. None: it does not say."""
     told: Mapping[str, Callable[[], Any]] = {
-        "vllm": lambda: model.get("root") or option(seen.commands, "--model"),
-        "sglang": lambda: _sglang(seen).get("model_path") or option(seen.commands, "--model-path", "--model"),
+        "vllm": lambda: model.get("root") or option(seen.command, "--model"),
+        "sglang": lambda: _sglang(seen).get("model_path") or option(seen.command, "--model-path", "--model"),
         "tgi": lambda: seen.told("/info").get("model_id"),
-        "llama.cpp": lambda: seen.told("/props").get("model_path") or option(seen.commands, "--model", "-m"),
+        "llama.cpp": lambda: seen.told("/props").get("model_path") or option(seen.command, "--model", "-m"),
         "transformers-serve": lambda: model.get("id"),
         "perfdoctor-local": lambda: model.get("root"),
     }
@@ -153,12 +152,12 @@ def _by_metrics(seen: Seen) -> tuple[str, str] | None:
 
 
 def _by_command(seen: Seen) -> tuple[str, str] | None:
-    for command in seen.commands:
-        words = {part for word in command[:4] for part in (PurePath(word).name, word.split(".")[0])}
-        if "transformers" in words and "serve" in words:
-            return "transformers-serve", "command line 'transformers serve'"
-        for program in PROGRAMS.keys() & words:
-            return PROGRAMS[program], f"command line '{program}'"
+    words = {part for word in seen.command[:4] for part in (PurePath(word).name, word.split(".")[0])}
+    if {"transformers", "serve"} <= words:
+        return "transformers-serve", "command line 'transformers serve'"
+    for program, engine in PROGRAMS.items():
+        if program in words:
+            return engine, f"command line '{program}'"
     return None
 
 
@@ -179,10 +178,9 @@ def _max_batch(engine: str, seen: Seen) -> int | None:
         return 1
     if engine == "transformers-serve":
         # without the flag one thread generates, request after request; unseen command line: not known
-        batching = any("--continuous-batching" in command for command in seen.commands)
-        return 1 if seen.commands and not batching else None
+        return 1 if seen.command and "--continuous-batching" not in seen.command else None
     told: Mapping[str, Any] = {
-        "vllm": option(seen.commands, "--max-num-seqs", "--max_num_seqs"),
+        "vllm": option(seen.command, "--max-num-seqs", "--max_num_seqs"),
         "sglang": _sglang(seen).get("max_running_requests"),
         "tgi": seen.told("/info").get("max_batch_size"),
         "llama.cpp": seen.told("/props").get("total_slots"),

@@ -17,7 +17,7 @@ class Processes:
 
     pid: int | None = None
     pids: tuple[int, ...] = ()
-    commands: tuple[tuple[str, ...], ...] = ()  # the listening process first
+    command: tuple[str, ...] = ()  # of the listening process
     folder: Path | None = None  # its working directory: relative paths of its command line start here
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -26,10 +26,8 @@ def behind(port: int) -> Processes:
     pid = listener_pid(port)
     if pid is None:
         return Processes()
-    pids = process_tree(pid)
     folder, environment = _surroundings(pid)
-    commands = tuple(command_line(member) for member in (pid, *(p for p in pids if p != pid)))
-    return Processes(pid, pids, tuple(c for c in commands if c), folder, environment)
+    return Processes(pid, process_tree(pid), command_line(pid), folder, environment)
 
 
 def _surroundings(pid: int) -> tuple[Path | None, Mapping[str, str]]:

@@ -32,18 +32,18 @@ def told(**bodies: Any) -> dict[str, Answer]:
     [
         ("vllm", Seen(models=({"id": "m", "owned_by": "vllm"},))),
         ("vllm", Seen(answers={"/metrics": Answer(200, text="# HELP x\nvllm:num_requests_running 0")})),
-        ("vllm", Seen(commands=(("/venv/bin/python3", "/venv/bin/vllm", "serve", "m"),))),
-        ("vllm", Seen(commands=(("python", "-m", "vllm.entrypoints.openai.api_server"),))),
+        ("vllm", Seen(command=("/venv/bin/python3", "/venv/bin/vllm", "serve", "m"))),
+        ("vllm", Seen(command=("python", "-m", "vllm.entrypoints.openai.api_server"))),
         ("sglang", Seen(answers=told(get_server_info={"model_path": "/m"}))),
-        ("sglang", Seen(commands=(("python3", "-m", "sglang.launch_server"),))),
+        ("sglang", Seen(command=("python3", "-m", "sglang.launch_server"))),
         ("tgi", Seen(answers=told(info={"model_id": "m", "router": "text-generation-router"}))),
         ("llama.cpp", Seen(answers=told(props={"total_slots": 4}))),
         ("llama.cpp", Seen(server_header="llama.cpp")),
-        ("llama.cpp", Seen(commands=(("/opt/llama-server", "-m", "x.gguf"),))),
+        ("llama.cpp", Seen(command=("/opt/llama-server", "-m", "x.gguf"))),
         ("ollama", Seen(answers=told(api__version={"version": "0.9.0"}))),
-        ("transformers-serve", Seen(commands=(("python", "/bin/transformers", "serve", "m"),))),
+        ("transformers-serve", Seen(command=("python", "/bin/transformers", "serve", "m"))),
         ("perfdoctor-local", Seen(models=({"id": "m", "owned_by": "perfdoctor"},))),
-        ("unknown", Seen(server_header="uvicorn", commands=(("python", "app.py"),))),
+        ("unknown", Seen(server_header="uvicorn", command=("python", "app.py"))),
         ("unknown", Seen()),
     ],
 )
@@ -57,14 +57,14 @@ def test_engine_is_recognised_by_any_of_its_marks(engine: str, seen: Seen) -> No
 
 def test_own_words_win_over_the_command_line() -> None:
     """A server started by a wrapper named after another engine is what it says it is."""
-    seen = Seen(models=({"id": "m", "owned_by": "sglang"},), commands=(("vllm", "serve"),))
+    seen = Seen(models=({"id": "m", "owned_by": "sglang"},), command=("vllm", "serve"))
 
     assert "sglang" == recognise(seen).name
 
 
 def test_a_model_folder_named_like_an_engine_is_no_mark() -> None:
     """A path in an argument is not the program."""
-    seen = Seen(commands=(("python", "app.py", "--host", "0.0.0.0", "--model", "/models/vllm"),))
+    seen = Seen(command=("python", "app.py", "--host", "0.0.0.0", "--model", "/models/vllm"))
 
     assert "unknown" == recognise(seen).name
 
@@ -73,12 +73,12 @@ def test_a_model_folder_named_like_an_engine_is_no_mark() -> None:
     ("batch", "seen"),
     [
         (4, Seen(answers=told(props={"total_slots": 4}))),
-        (64, Seen(commands=(("vllm", "serve", "m", "--max-num-seqs", "64"),))),
-        (64, Seen(commands=(("vllm", "serve", "m", "--max-num-seqs=64"),))),
-        (None, Seen(commands=(("vllm", "serve", "m"),))),
+        (64, Seen(command=("vllm", "serve", "m", "--max-num-seqs", "64"))),
+        (64, Seen(command=("vllm", "serve", "m", "--max-num-seqs=64"))),
+        (None, Seen(command=("vllm", "serve", "m"))),
         (None, Seen(answers=told(info={"router": "text-generation-router", "max_batch_size": None}))),
-        (1, Seen(commands=(("transformers", "serve", "m"),))),
-        (None, Seen(commands=(("transformers", "serve", "m", "--continuous-batching"),))),
+        (1, Seen(command=("transformers", "serve", "m"))),
+        (None, Seen(command=("transformers", "serve", "m", "--continuous-batching"))),
     ],
 )
 def test_batch_limit_is_told_or_unknown(batch: int | None, seen: Seen) -> None:
@@ -106,17 +106,19 @@ def test_version_is_the_server_s_own() -> None:
 
 def test_model_source_of_vllm_prefers_the_list() -> None:
     """`root` is what was loaded; the command line serves when a proxy hides it."""
-    seen = Seen(commands=(("python", "-m", "vllm.entrypoints.openai.api_server", "--model", "/m"),))
+    seen = Seen(command=("python", "-m", "vllm.entrypoints.openai.api_server", "--model", "/m"))
 
     assert "/root" == model_source("vllm", {"root": "/root"}, seen)
     assert "/m" == model_source("vllm", {}, seen)
     assert model_source("unknown", {"id": "m"}, seen) is None
 
 
-def test_option_without_a_value_is_empty_not_the_next_command() -> None:
-    """A flag at the end of one command line does not take a word of another."""
-    assert "" == option((("a", "--x"), ("b", "c")), "--x")
-    assert option((("a",),), "--x") is None
+def test_option_is_read_in_both_forms() -> None:
+    """`--x value` and `--x=value`; a flag at the end has an empty value, an absent one none."""
+    assert "1" == option(("a", "--x", "1"), "--x")
+    assert "1" == option(("a", "--x=1"), "--x")
+    assert "" == option(("a", "--x"), "--x")
+    assert option(("a",), "--x") is None
 
 
 def test_metric_names_have_the_agreed_shape() -> None:
