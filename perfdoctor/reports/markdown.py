@@ -25,7 +25,7 @@ def render(bundle: Bundle) -> str:
     lines += [f"- Note: {escape(notice)}" for notice in _words.notices(bundle)]
     if bundle.diagnosis is not None:
         lines += _diagnosis(bundle.diagnosis, bundle)
-    if bundle.summary is not None:
+    if bundle.summary is not None and bundle.summary.requests.total:
         lines += _summary(bundle.summary)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 

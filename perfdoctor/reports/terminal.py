@@ -19,9 +19,10 @@ from perfdoctor.model import Diagnosis, Finding, FixOffer, HostFacts, Ledger, Le
 from perfdoctor.reports import _words
 from perfdoctor.reports._bundle import Bundle, Report
 from perfdoctor.reports._columns import Page, bar, words
+from perfdoctor.reports._literal import visible
 from perfdoctor.reports._load_table import print_summary
 
-__all__ = ["REPORT", "print_check", "print_diagnosis", "print_page", "print_summary", "render"]
+__all__ = ["REPORT", "print_check", "print_diagnosis", "print_names", "print_page", "print_summary", "render"]
 
 BAR = 16
 TRUST_STYLES = {"valid": "clear", "degraded": "unknown", "invalid": "hit"}
@@ -212,15 +213,23 @@ def print_check(console: Console, probe_states: Sequence[ProbeState], host_facts
 
 
 def print_page(console: Console, page: HelpPage) -> None:
-    """A page of `explain`, its Markdown as it was written."""
+    """A page of `explain`. Its Markdown stays as written, but for long lines outside of code."""
     out = Page(console)
     out.emit(words(page.title, "strong"))
     out.gap()
-    for line in page.body_markdown.splitlines():
-        out.emit(words_kept(line))
+    fenced = False
+    for line in visible(page.body_markdown).splitlines():
+        fenced ^= line.startswith("```")
+        text = line.lstrip(" ")
+        indent = len(line) - len(text)
+        if fenced or indent >= 4 or len(line) <= out.width:
+            out.emit(Text(line, "strong" if line.startswith("#") and not fenced else ""))
+        else:
+            out.indented(text, indent)
 
 
-def words_kept(line: str) -> Text:
-    """A line with its indentation; headings stand out."""
-    indent = len(line) - len(line.lstrip(" "))
-    return Text(" " * indent) + words(line, "strong" if line.startswith("#") else "")
+def print_names(console: Console, names: Sequence[str]) -> None:
+    """What `explain` knows."""
+    page = Page(console)
+    page.paragraph("Pages", ", ".join(names))
+    page.command("Next", "perfdoctor explain NAME")

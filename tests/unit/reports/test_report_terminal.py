@@ -247,3 +247,22 @@ def test_a_page_keeps_its_lines():
     text = shown(lambda console: terminal.print_page(console, page))
 
     assert "Batch requests\n\n# Why\n\n    vllm serve x\n" == text
+
+
+def test_a_page_wraps_prose_but_not_code():
+    """Sentences fit the terminal; a command can still be copied."""
+    body = f"{'word ' * 30}\n```sh\n{'x' * 100}\n```\n"
+
+    lines = shown(
+        lambda console: terminal.print_page(console, SimpleNamespace(title="T", body_markdown=body))
+    ).splitlines()
+
+    assert "x" * 100 in lines
+    assert all(len(line) <= 80 for line in lines if "x" not in line)
+
+
+def test_names_end_with_the_command_that_shows_one():
+    """A list is only half of an answer."""
+    text = shown(lambda console: terminal.print_names(console, ("gil", "serial-server")))
+
+    assert "Pages     gil, serial-server\nNext      perfdoctor explain NAME\n" == text
