@@ -322,9 +322,10 @@ def _orders(command: str, scenario: Scenario, out: Path | None) -> Orders:
 
 
 def _api(text: str) -> Literal["chat", "completions"]:
-    if text in ("chat", "completions"):
-        return text
-    raise UsageError(f"--api {text} is unknown", "", "use --api chat or --api completions")
+    known: dict[str, Literal["chat", "completions"]] = {"chat": "chat", "completions": "completions"}
+    if text not in known:
+        raise UsageError(f"--api {text} is unknown", "", f"use one of: {', '.join(known)}")
+    return known[text]
 
 
 def _seconds(text: str) -> float:

@@ -94,10 +94,10 @@ def report(path: str, form: str | None, out: Path | None, *, force: bool, defini
     run = store.open_run(path)
     bundle = load_bundle(run, diagnosed=run.facts.command != "load-test")
     if form is None:
-        if bundle.diagnosis is None:
-            show_summary(bundle.summary, as_json=False, definitions=definitions)
-        else:
+        if bundle.diagnosis is not None:
             show(bundle, as_json=False)
+        elif bundle.summary is not None:
+            show_summary(bundle.summary, as_json=False, definitions=definitions)
         return
     text = _render(bundle, form)
     if form == "html" and out is None:
@@ -120,7 +120,7 @@ def check(endpoint: str | None, *, as_json: bool) -> None:
     if endpoint:
         facts = preflight.discover(Target(endpoint=endpoint), None)
         subject = _sampler.Subject(
-            root_pid=facts.pid,
+            pid=facts.pid,
             url=facts.url,
             model_path=facts.model_path,
             remote=facts.remote,

@@ -58,6 +58,7 @@ class Scenario(Record, frozen=True, kw_only=True):
     """A run's orders, as written to scenario.toml. `expect` and `fault` are used by the benchmark only."""
 
     name: str = "adhoc"
+    description: str = ""
     target: Target = Target()
     load: Load = Load()
     probes: dict[str, float] = {}  # probe id -> samples a second; empty: the defaults

@@ -146,7 +146,7 @@ def _sampling(run: Conduct, writer: store.RunWriter) -> Iterator[_sampler.Subjec
     """Probes run inside; their states and metric table reach run.json at the end, come what may."""
     target = writer.facts.target
     subject = _sampler.Subject(
-        root_pid=target.pid,
+        pid=target.pid,
         url=target.url or None,
         model_path=target.model_path,
         remote=target.remote,
@@ -179,7 +179,7 @@ def _serve_model(run: Conduct, writer: store.RunWriter, subject: _sampler.Subjec
         subject.model_path = found.model_path
 
     def on_spawn(pid: int) -> None:
-        subject.root_pid = pid
+        subject.pid = pid
 
     run.server = launch(
         target.model or "tiny",
@@ -188,8 +188,10 @@ def _serve_model(run: Conduct, writer: store.RunWriter, subject: _sampler.Subjec
         log=writer.log,
         on_spawn=on_spawn,
         on_facts=on_facts,
+        device=target.options.get("device"),
+        dtype=target.options.get("dtype"),
+        threads=int(target.options["threads"]) if "threads" in target.options else None,
         prefix=run.orders.prefix,
-        options=target.options,
     )
     subject.url = run.server.url
     run.phases.append(Phase(name="load", start_s=start_s, end_s=run.clock.now()))

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from perfdoctor.clock import Clock
 from perfdoctor.errors import ModelError
@@ -77,18 +77,19 @@ def launch(
     device: str | None = None,
     dtype: str | None = None,
     threads: int | None = None,
+    prefix: Sequence[str] = (),
 ) -> LocalServer:
     """Serves `model`; returns once it answers requests, raises ModelError when it cannot.
 
     `on_spawn` gets the pid at once; `on_facts` gets model_path and file_bytes before any weight is read.
     `emit`, `log` and `on_facts` are called from reader threads. None of the last three: the child decides
-    (cuda where there is one; bfloat16 there, the checkpoint's own dtype on a CPU; torch's thread count).
+    (cuda where there is one; bfloat16 there, the checkpoint's own dtype on a CPU; torch's thread count). `prefix` is put before the child's command line.
     """
     reading, writing = os.pipe()
     options = {"device": device, "dtype": dtype, "threads": threads}
     try:
         process = subprocess.Popen(
-            _command(model, clock, writing, options),
+            [*prefix, *_command(model, clock, writing, options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -123,8 +124,8 @@ def _command(model: str, clock: Clock, fd: int, options: dict[str, str | int | N
 
 
 def _environment() -> dict[str, str]:
-    """Nothing is fetched, no progress bars, no thread pool of the tokenizer, no chatter of the profiler."""
-    quiet = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "TOKENIZERS_PARALLELISM": "false", "KINETO_LOG_LEVEL": "5"}
+    """Nothing is fetched, no progress bars, no thread pool of the tokenizer."""
+    quiet = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "TOKENIZERS_PARALLELISM": "false"}
     return {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1", **quiet}
 
 
