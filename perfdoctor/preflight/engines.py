@@ -31,7 +31,7 @@ OWNERS = {
     "vllm": "vllm",
     "sglang": "sglang",
     "llamacpp": "llama.cpp",
-    "perfdoctor": "perfdoctor-local",
+    "perfdoctor-local": "perfdoctor-local",
 }
 METRIC_PREFIXES = {
     "vllm:": "vllm",
@@ -100,7 +100,7 @@ def model_source(engine: str, model: Mapping[str, Any], seen: Seen) -> str | Non
         "tgi": lambda: seen.told("/info").get("model_id"),
         "llama.cpp": lambda: seen.told("/props").get("model_path") or option(seen.command, "--model", "-m"),
         "transformers-serve": lambda: model.get("id"),
-        "perfdoctor-local": lambda: model.get("root"),
+        "perfdoctor-local": lambda: option(seen.command, "--model"),
     }
     value = told[engine]() if engine in told else None
     return value if isinstance(value, str) and value else None
@@ -136,10 +136,7 @@ def _by_endpoint(seen: Seen) -> tuple[str, str] | None:
 
 def _by_header(seen: Seen) -> tuple[str, str] | None:
     header = seen.server_header
-    for mark, engine in (("llama.cpp", "llama.cpp"), ("perfdoctor", "perfdoctor-local")):
-        if mark in header.lower():
-            return engine, f"Server header '{header}'"
-    return None
+    return ("llama.cpp", f"Server header '{header}'") if "llama.cpp" in header.lower() else None
 
 
 def _by_metrics(seen: Seen) -> tuple[str, str] | None:

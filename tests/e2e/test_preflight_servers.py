@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from perfdoctor.clock import Clock
 from perfdoctor.errors import UnknownModel
+from perfdoctor.local.launch import launch
 from perfdoctor.model import Target, TargetFacts
 from perfdoctor.preflight import discover, find_local_server
 from tests.servers._server import Server
@@ -116,3 +118,15 @@ def test_a_server_on_a_usual_port_is_found(llamacpp: Server) -> None:
 
     assert llamacpp.url == found.url
     assert ("1 closed", f"{port} serves models") == found.tried
+
+
+def test_our_own_local_server_is_recognised() -> None:
+    """A local server that another run started is known for what it is: it serves one request at a time."""
+    server = launch("tiny", Clock(), emit=lambda _: None, log=lambda _: None)
+    try:
+        facts = look(server.url)
+    finally:
+        server.stop()
+
+    assert ("perfdoctor-local", "tiny", 1) == (facts.engine, facts.model, facts.max_batch)
+    assert server.pid == facts.pid

@@ -42,7 +42,7 @@ def told(**bodies: Any) -> dict[str, Answer]:
         ("llama.cpp", Seen(command=("/opt/llama-server", "-m", "x.gguf"))),
         ("ollama", Seen(answers=told(api__version={"version": "0.9.0"}))),
         ("transformers-serve", Seen(command=("python", "/bin/transformers", "serve", "m"))),
-        ("perfdoctor-local", Seen(models=({"id": "m", "owned_by": "perfdoctor"},))),
+        ("perfdoctor-local", Seen(models=({"id": "m", "owned_by": "perfdoctor-local"},))),
         ("unknown", Seen(server_header="uvicorn", command=("python", "app.py"))),
         ("unknown", Seen()),
     ],
