@@ -16,10 +16,9 @@ from rich.theme import Theme
 from perfdoctor import units
 from perfdoctor.console import STYLES, WIDTH
 from perfdoctor.model import Diagnosis, Finding, FixOffer, HostFacts, Ledger, LedgerRow, ProbeState
-from perfdoctor.reports import _words
+from perfdoctor.reports import _markdown_text, _words
 from perfdoctor.reports._bundle import Bundle, Report
 from perfdoctor.reports._columns import Page, bar, words
-from perfdoctor.reports._literal import visible
 from perfdoctor.reports._load_table import print_summary
 
 __all__ = ["REPORT", "print_check", "print_diagnosis", "print_names", "print_page", "print_summary", "render"]
@@ -213,19 +212,11 @@ def print_check(console: Console, probe_states: Sequence[ProbeState], host_facts
 
 
 def print_page(console: Console, page: HelpPage) -> None:
-    """A page of `explain`. Its Markdown stays as written, but for long lines outside of code."""
+    """A page of `explain`."""
     out = Page(console)
     out.emit(words(page.title, "strong"))
     out.gap()
-    fenced = False
-    for line in visible(page.body_markdown).splitlines():
-        fenced ^= line.startswith("```")
-        text = line.lstrip(" ")
-        indent = len(line) - len(text)
-        if fenced or indent >= 4 or len(line) <= out.width:
-            out.emit(Text(line, "strong" if line.startswith("#") and not fenced else ""))
-        else:
-            out.indented(text, indent)
+    _markdown_text.show(out, page.body_markdown)
 
 
 def print_names(console: Console, names: Sequence[str]) -> None:

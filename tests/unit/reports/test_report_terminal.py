@@ -261,6 +261,24 @@ def test_a_page_wraps_prose_but_not_code():
     assert all(len(line) <= 80 for line in lines if "x" not in line)
 
 
+def test_a_page_is_filled_to_the_terminal():
+    """Lines broken for another width are joined; list items hang; headings, code and tables stay."""
+    body = (
+        "One sentence that was\nbroken early.\nRisk: none.\n"
+        "## Limits\n- first item that is long enough for a second line\n"
+        "- second\n\n    code   here\n\n| a | b |\n"
+    )
+
+    text = shown(
+        lambda console: terminal.print_page(console, SimpleNamespace(title="T", body_markdown=body)), width=40
+    )
+
+    assert (
+        "T\n\nOne sentence that was broken early.\nRisk: none.\n## Limits\n- first item that is long enough for a\n"
+        "  second line\n- second\n\n    code   here\n\n| a | b |\n"
+    ) == text
+
+
 def test_names_end_with_the_command_that_shows_one():
     """A list is only half of an answer."""
     text = shown(lambda console: terminal.print_names(console, ("gil", "serial-server")))
