@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
+import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -190,7 +191,9 @@ def _applies(fix: Fix, finding_class: str, facts: RunFacts) -> bool:
 
 
 def _rank(fix: Fix, gain: tuple[float, float] | None) -> tuple[int, float, float, str]:
-    return _VERDICT_ORDER[fix.verdict], -(gain[1] if gain else 0.0), fix.leaves[0], fix.id
+    """By the middle of the bound (geometric, these are factors): its upper end alone rewards vagueness."""
+    low, high = gain or (1.0, 1.0)
+    return _VERDICT_ORDER[fix.verdict], -math.sqrt(low * high), sum(fix.leaves), fix.id
 
 
 def _offer(fix: Fix, gain: tuple[float, float] | None, facts: RunFacts) -> FixOffer:
