@@ -60,6 +60,11 @@ def kind_of(row: str) -> Kind:
     return KINDS.get(row, Kind(row, "", "slate"))
 
 
+def worth_showing(row: LedgerRow) -> bool:
+    """Rows that took time, and always what no probe accounts for."""
+    return row.seconds > 0 or row.row == "unexplained"
+
+
 def bars(ledger: Ledger) -> tuple[Bar, ...]:
     """Mean, p95 and load, each where it is known; rows without time take no room."""
     parts = (("Mean request", ledger.mean), ("p95 request", ledger.p95), ("Model load", ledger.load))
@@ -67,7 +72,7 @@ def bars(ledger: Ledger) -> tuple[Bar, ...]:
 
 
 def _bar(name: str, rows: Sequence[LedgerRow]) -> Bar:
-    shown = tuple(r for r in rows if r.seconds > 0)
+    shown = tuple(r for r in rows if worth_showing(r))
     total = units.seconds(sum(r.seconds for r in rows))
     said = ", ".join(f"{kind_of(r.row).title} {units.share(r.share)}" for r in shown)
     return Bar(name, total, shown, f"{name}, {total}: {said}")

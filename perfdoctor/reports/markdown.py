@@ -14,6 +14,7 @@ from perfdoctor.reports import _words
 from perfdoctor.reports._bundle import Bundle, Report
 from perfdoctor.reports._literal import one_line, visible
 from perfdoctor.reports._load_table import COLUMNS, FOOTNOTE, counted, lacks_p99, latency_rows, rates
+from perfdoctor.reports._rows import worth_showing
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#])")
 
@@ -123,7 +124,9 @@ def _ledger(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _rows(rows: Sequence[LedgerRow]) -> list[tuple[str, ...]]:
-    return [(r.row, units.share(r.share), units.seconds(r.seconds), r.source) for r in rows if r.seconds]
+    return [
+        (r.row, units.share(r.share), units.seconds(r.seconds), r.source) for r in rows if worth_showing(r)
+    ]
 
 
 def _limits(diagnosis: Diagnosis) -> Iterator[str]:

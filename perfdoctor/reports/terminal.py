@@ -6,7 +6,7 @@ Plain text of 80 columns or less. Colour repeats what a word already says.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from rich.console import Console
@@ -20,10 +20,12 @@ from perfdoctor.reports import _markdown_text, _words
 from perfdoctor.reports._bundle import Bundle, Report
 from perfdoctor.reports._columns import Page, bar, words
 from perfdoctor.reports._load_table import print_summary
+from perfdoctor.reports._rows import worth_showing
 
 __all__ = ["REPORT", "print_check", "print_diagnosis", "print_names", "print_page", "print_summary", "render"]
 
 BAR = 16
+SMALL = 0.01  # share of the ledger below which rows are added up
 TRUST_STYLES = {"valid": "clear", "degraded": "unknown", "invalid": "hit"}
 VERDICT_STYLES = {"found": "hit", "healthy": "clear"}
 
@@ -118,21 +120,39 @@ def _print_ledger(page: Page, ledger: Ledger) -> None:
 
 
 def _print_rows(page: Page, rows: Sequence[LedgerRow], p95: Sequence[LedgerRow]) -> None:
-    """One line a row; rows that take no time in either column are left out."""
+    """One line a row; rows that are small in both columns share the last one."""
     tail = {r.row: r for r in p95}
-    names = [r.row for r in rows if r.seconds or (r.row in tail and tail[r.row].seconds)]
-    names += [r.row for r in p95 if r.seconds and r.row not in {m.row for m in rows}]
     mean = {r.row: r for r in rows}
-    lines = []
-    for name in names:
-        row, late = mean.get(name), tail.get(name)
-        line = [name] if page.narrow else [name, bar(row.share if row else 0.0, BAR)]
-        line += [units.share(row.share), units.seconds(row.seconds)] if row else [units.MISSING] * 2
-        if p95:
-            line += [f"p95 {units.seconds(late.seconds if late else None)}"]
-        lines.append(line)
+    names = [n for n in {**mean, **tail} if any(worth_showing(t[n]) for t in (mean, tail) if n in t)]
+    small = [n for n in names if _is_small(n, mean, tail)]
+    if len(small) < 2:
+        small = []
+    lines = [_row(page, n, mean.get(n), tail.get(n), bool(p95)) for n in names if n not in small]
+    if small:
+        name = f"{units.number(len(small))} small rows"
+        lines.append(_row(page, name, _sum(small, mean), _sum(small, tail), bool(p95)))
     if lines:
         page.table(lines, (1, 2) if page.narrow else (2, 3, 4), 2)
+
+
+def _is_small(name: str, *columns: Mapping[str, LedgerRow]) -> bool:
+    return name != "unexplained" and all(c[name].share < SMALL for c in columns if name in c)
+
+
+def _sum(names: Sequence[str], column: Mapping[str, LedgerRow]) -> LedgerRow | None:
+    rows = [column[n] for n in names if n in column]
+    if not rows:
+        return None
+    return LedgerRow(row="", seconds=sum(r.seconds for r in rows), share=sum(r.share for r in rows))
+
+
+def _row(
+    page: Page, name: str, mean: LedgerRow | None, p95: LedgerRow | None, with_p95: bool
+) -> tuple[str, ...]:
+    drawn = () if page.narrow else (bar(mean.share if mean else 0.0, BAR),)
+    known = (units.share(mean.share), units.seconds(mean.seconds)) if mean else (units.MISSING,) * 2
+    tail = (f"p95 {units.seconds(p95.seconds if p95 else None)}",) if with_p95 else ()
+    return (name, *drawn, *known, *tail)
 
 
 def _print_limits(page: Page, diagnosis: Diagnosis) -> None:

@@ -113,6 +113,29 @@ def test_a_row_that_only_p95_has_is_shown():
     assert "server_queue       ................     -       -  p95 620 ms" in diagnosis(bundle)
 
 
+def test_small_rows_are_added_up_but_unexplained_is_always_a_row():
+    """A long tail of nothing hides what matters; the unknown is never hidden."""
+    small = [cases.LedgerRow(row=name, seconds=0.004, share=0.004) for name in ("connect", "network")]
+    rows = (*small, cases.MEAN[3], cases.LedgerRow(row="unexplained", seconds=0.0, share=0.0))
+    ledger = msgspec.structs.replace(cases.FOUND.ledger, mean=rows, p95=())
+
+    text = diagnosis(Bundle(msgspec.structs.replace(cases.FOUND, ledger=ledger), None, cases.FACTS))
+
+    assert "2 small rows       #...............  0.8 %    8 ms" in text
+    assert "unexplained        ................    0 %    0 ms" in text
+    assert "connect" not in text
+
+
+def test_one_small_row_keeps_its_name():
+    """Adding up one row would only hide it."""
+    rows = (cases.LedgerRow(row="connect", seconds=0.004, share=0.004), cases.MEAN[3])
+    ledger = msgspec.structs.replace(cases.FOUND.ledger, mean=rows, p95=())
+
+    assert "connect" in diagnosis(
+        Bundle(msgspec.structs.replace(cases.FOUND, ledger=ledger), None, cases.FACTS)
+    )
+
+
 def test_what_is_missing_is_named_with_the_command_that_enables_it():
     """The reason and the remedy."""
     text = diagnosis(cases.found())
@@ -274,8 +297,8 @@ def test_a_page_is_filled_to_the_terminal():
     )
 
     assert (
-        "T\n\nOne sentence that was broken early.\nRisk: none.\n## Limits\n- first item that is long enough for a\n"
-        "  second line\n- second\n\n    code   here\n\n| a | b |\n"
+        "T\n\nOne sentence that was broken early.\nRisk: none.\n## Limits\n"
+        "- first item that is long enough for a\n  second line\n- second\n\n    code   here\n\n| a | b |\n"
     ) == text
 
 
