@@ -66,7 +66,7 @@ def _by_gpu_counters(obs: Observations) -> DecodeShares:
     busy = min(1.0, gpu.BUSY.of(obs))
     memory = min(busy, gpu.DRAM.of(obs) / gpu.DRAM_FULL)
     shares = {"decode.memory": memory, "decode.compute": busy - memory}
-    if _at_least(HOST_BUSY, lambda: cpu.oncpu.of(obs)):
+    if _at_least(HOST_BUSY, lambda: cpu.busy.of(obs)):
         shares["decode.launch_gap"] = 1 - busy
     return DecodeShares(shares, "GPU counters, medians of the decode windows")
 
@@ -76,7 +76,7 @@ def _by_pace(obs: Observations) -> DecodeShares:
     memory = min(1.0, roof.memory.of(obs))
     shares = {"decode.memory": memory}
     held = known(lambda: gil.held.of(obs))
-    if held is not None and _at_least(HOST_BUSY, lambda: cpu.oncpu.of(obs)):
+    if held is not None and _at_least(HOST_BUSY, lambda: cpu.busy.of(obs)):
         shares["decode.launch_gap"] = min(1 - memory, held)
     shares["decode"] = max(0.0, 1 - sum(shares.values()))
     return DecodeShares(shares, "bytes that the pace of tokens implies, over what a copy reaches")

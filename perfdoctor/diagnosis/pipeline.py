@@ -58,7 +58,7 @@ def diagnose(
         unmeasured=tuple(p for p in facts.probes if p.status != "ok"),
         signals=tuple(table.values()),
         facts=facts,
-        next=verdict.next_command(facts, decided, findings),
+        next=verdict.next_command(facts, decided, findings, thin=bool(too_thin)),
     )
 
 
@@ -69,8 +69,8 @@ def _too_thin(table: Table) -> str:
         return ""
     return (
         f"only {requests} complete requests in {seconds:.1f} s under load; {LEAST_REQUESTS} in "
-        f"{LEAST_SECONDS:.0f} s are needed, {judge.FULL_REQUESTS} in {judge.FULL_SECONDS:.0f} s for more than "
-        "low confidence"
+        f"{LEAST_SECONDS:.0f} s are needed, {judge.FULL_REQUESTS} in {judge.FULL_SECONDS:.0f} s for more "
+        "than low confidence"
     )
 
 

@@ -113,7 +113,7 @@ def _capitalised(text: str) -> str:
 # ------------------------------------------------------------------------------ the next command
 
 
-def next_command(facts: RunFacts, verdict: Verdict, findings: Sequence[Finding]) -> str:
+def next_command(facts: RunFacts, verdict: Verdict, findings: Sequence[Finding], *, thin: bool) -> str:
     """What to type after reading the verdict."""
     causes = [f for f in findings if f.of != "measurement"]
     users = facts.scenario.load.concurrency
@@ -128,7 +128,7 @@ def next_command(facts: RunFacts, verdict: Verdict, findings: Sequence[Finding])
         )
     if verdict.status in ("healthy", "insufficient_load"):
         return f"{_again(facts)} -c {2 * users}"
-    return f"{_again(facts)} --duration 60s" if verdict.summary.startswith("Only") else "perfdoctor check"
+    return f"{_again(facts)} --duration 60s" if thin else "perfdoctor check"
 
 
 def _again(facts: RunFacts) -> str:

@@ -16,7 +16,7 @@ used: one spinning thread makes it read 100 %. Counters of a GPU that runs other
 from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, at_least, below, first_known
 
 HOST_BUSY = at_least(
-    "cpu.serving.oncpu.share", 0.80, source="diagnosis 3.5: main thread's CPU time = wall time"
+    "cpu.serving.busy.share", 0.80, source="diagnosis 3.5: main thread's CPU time = wall time"
 )
 ROOF_FAR = below("roof.memory.share", 0.40, source="guess: memory could deliver 2.5 times as much")
 
@@ -60,6 +60,11 @@ RULE = Rule(
         Neighbour("gil-contention", at_least("gil.second.share", 0.30, source="diagnosis 3.7")),
         Neighbour("cpu-contention", at_least("cpu.serving.runq_wait.share", 0.10, source="diagnosis 3.7")),
         Neighbour(
+            "cpu-starvation",
+            at_least("cpu.serving.runq_wait.share", 0.50, source="guess: waiting is then the larger half"),
+            refutes=True,
+        ),
+        Neighbour(
             "pcie-offload",
             all_of(
                 at_least("gpu.used", 1, source="without a GPU there is no transfer"),
@@ -79,7 +84,7 @@ RULE = Rule(
         "{gpu.sm_active.decode.p50} of its multiprocessors have work",
         "Host-bound: arithmetic is only {step.kernel.share} of a {step.wall} decode step on this CPU",
         "Python holds the interpreter {gil.held.share} of the time",
-        "the serving thread is on a CPU {cpu.serving.oncpu.share} of the time",
+        "the serving thread never rests (on a CPU {cpu.serving.oncpu.share} of the time)",
         "{step.launches} kernel launches a token",
         "memory traffic is {roof.memory.share} of what a copy reaches, so fewer bytes will not help",
     ),

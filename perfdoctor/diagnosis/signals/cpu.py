@@ -56,6 +56,19 @@ def oncpu(obs: Observations) -> Reading:
     return Reading(min(1.0, found.oncpu_s / found.seen_s), n=found.slices)
 
 
+@signal("cpu.serving.busy.share", unit="share")
+def busy(obs: Observations) -> Reading:
+    """The same, as a share of the time in which it was not kept waiting for a CPU: it never slept.
+
+    Other programs on its cores, the load generator for one, lower on-CPU time and not this.
+    """
+    found = _serving(obs.phase("steady"))
+    free_s = found.seen_s - found.waited_s
+    if free_s <= 0:
+        raise NoValue("the serving thread waited for a CPU all the time")
+    return Reading(min(1.0, found.oncpu_s / free_s), n=found.slices)
+
+
 @signal("cpu.serving.runq_wait.share", unit="share")
 def runq_wait(obs: Observations) -> Reading:
     """Share of the steady phase that busiest thread was ready to run but had no CPU, 0-1; quotas included.
@@ -85,4 +98,4 @@ def throttled(obs: Observations) -> float:
     return min(1.0, window.change("cpu", "quota_throttled").amount / periods)
 
 
-SIGNALS = (oncpu, runq_wait, host_idle, throttled)
+SIGNALS = (oncpu, busy, runq_wait, host_idle, throttled)
