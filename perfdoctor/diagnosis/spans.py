@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from perfdoctor import latency, stats
+from perfdoctor import stats
 from perfdoctor.diagnosis.observations import Change, NoValue, Observations
 from perfdoctor.model import RequestRecord, Sample
 
@@ -53,8 +53,11 @@ class Splits:
 
 def split_requests(obs: Observations) -> Splits:
     """NoValue when no steady request was completed."""
-    records = [r for r in obs.ok("steady") if r.sent_s is not None and r.last_token_s is not None]
-    records = [r for r in records if r.first_token_s is not None and (r.last_token_s or 0) > r.due_s]
+    records = [
+        r
+        for r in obs.ok("steady")
+        if r.sent_s is not None and r.first_token_s is not None and _end(r) > r.due_s
+    ]
     if not records:
         raise NoValue("no steady request was completed")
     for attempt in (_by_stamps, _by_histograms, _by_streamed_timings, _by_difference):
@@ -91,7 +94,7 @@ def _stamped_parts(record: RequestRecord, sample: Sample | None) -> list[Part]:
         ("tokenise", tokenised - started),
         ("prefill", first - tokenised),
         ("decode", last - first),
-        ("network", (record.last_token_s or last) - last),
+        ("network", _end(record) - last),
     ]
 
 
@@ -164,13 +167,17 @@ def _by_difference(obs: Observations, records: Sequence[RequestRecord]) -> Split
 
 
 def _client_parts(record: RequestRecord) -> list[Part]:
-    sent = record.sent_s or record.due_s
+    sent = _sent(record)
     return [("client_wait", sent - record.due_s), ("connect", _on_the_wire(record) - sent)]
+
+
+def _sent(record: RequestRecord) -> float:
+    return record.due_s if record.sent_s is None else record.sent_s
 
 
 def _on_the_wire(record: RequestRecord) -> float:
     """When the request could leave: connected, or sent on a kept connection."""
-    sent = record.sent_s or record.due_s
+    sent = _sent(record)
     return sent if record.connected_s is None else max(sent, record.connected_s)
 
 
@@ -180,12 +187,17 @@ def _until_first_token(record: RequestRecord) -> float:
 
 
 def _decode(record: RequestRecord) -> float:
-    return max(0.0, latency.present([record.last_token_s])[0] - (record.first_token_s or 0.0))
+    return max(0.0, _end(record) - (_end(record) if record.first_token_s is None else record.first_token_s))
+
+
+def _end(record: RequestRecord) -> float:
+    """The last token; without one the request has no length."""
+    return record.due_s if record.last_token_s is None else record.last_token_s
 
 
 def _clip(record: RequestRecord, parts: Sequence[Part]) -> Split:
     """Parts in order, each at least nothing and at most what is left of the whole."""
-    total = (record.last_token_s or record.due_s) - record.due_s
+    total = _end(record) - record.due_s
     left, overlap, kept = total, 0.0, dict[str, float]()
     for row, seconds in parts:
         wanted = max(0.0, seconds)
