@@ -46,7 +46,7 @@ class Page:
     def paragraph(self, label: str, body: Text | str, style: str = "") -> None:
         """`label` in the margin, the wrapped body beside it (under it where the page is narrow)."""
         text = body if isinstance(body, Text) else words(body, style)
-        head = Text(label, "strong")
+        head = styled(label, "strong")
         if self.narrow and label:
             self.emit(head)
             head = Text("")
@@ -64,10 +64,10 @@ class Page:
     def command(self, label: str, text: str) -> None:
         """A command to copy: never wrapped by us, as a break would end up in the clipboard."""
         if self.narrow and label:
-            self.emit(Text(label, "strong"))
+            self.emit(styled(label, "strong"))
             label = ""
         for line in visible(text).splitlines():
-            self.emit(Text(f"{label:<{self.margin}}", "strong") + Text(line, "hint"))
+            self.emit(styled(f"{label:<{self.margin}}", "strong") + styled(line, "hint"))
             label = ""
 
     def table(self, rows: Sequence[Sequence[str]], right: Sequence[int], indent: int) -> None:
@@ -90,8 +90,13 @@ class Page:
                 self.indented(row[-1], indent + 2, "muted")
 
 
+def styled(text: str, style: str) -> Text:
+    """The style covers this text only; a Text's own style would spread to whatever is joined to it."""
+    return Text.assemble((text, style))
+
+
 def words(text: str, style: str = "") -> Text:
-    return Text(one_line(text), style)
+    return styled(one_line(text), style)
 
 
 def align(text: str, width: int, right: bool = False) -> str:

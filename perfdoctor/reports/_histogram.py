@@ -12,7 +12,7 @@ from perfdoctor.reports import _svg
 from perfdoctor.reports._words import of_phase
 
 WIDTH, HEIGHT = 340.0, 210.0
-LEFT, RIGHT, TOP, BOTTOM = 46.0, 12.0, 52.0, 34.0
+LEFT, RIGHT, TOP, BOTTOM = 54.0, 12.0, 52.0, 34.0
 BINS = (8, 36)  # fewest and most
 MEASURES = (
     ("Time to first token", latency.ttft),
@@ -114,7 +114,7 @@ def _axes(x: _svg.Scale, y: _svg.Scale, top: float) -> list[str]:
         if tick == int(tick):
             made.append(_svg.line(LEFT, y(tick), WIDTH - RIGHT, y(tick), "grid"))
             made.append(_svg.label(units.number(tick), LEFT - 6, y(tick) + 4, anchor="end"))
-    made.append(_svg.label("requests", 2, TOP - 8, "t dim"))
+    made.append(_svg.label("requests", LEFT - 6, TOP - 10, "t dim", "end"))
     return made
 
 

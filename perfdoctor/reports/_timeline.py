@@ -15,6 +15,7 @@ from perfdoctor.reports._svg import Point
 WIDTH, LEFT, RIGHT = 1080.0, 190.0, 1064.0
 PHASES_H, PANEL_H, SPACE, AXIS_H = 24.0, 52.0, 18.0, 28.0
 BUCKETS = 320  # of the visible width; two points each
+FEW = 12  # readings that are marked one by one
 MOST_LINES = 4  # of one metric, when it has several labels: the largest
 
 
@@ -133,7 +134,7 @@ def _panel(panel: Panel, lines: Sequence[tuple[str, list[Point]]], x: _svg.Scale
     y = _svg.Scale(0, max(limit, highest), top + PANEL_H, top)
     made = [
         _svg.label(panel.title, 4, top + 12, "t strong"),
-        _svg.label(units.quantity(y.high, panel.unit), LEFT - 6, top + 9, "t dim", "end"),
+        _svg.label(units.quantity(y.high, panel.unit) if highest else "", LEFT - 6, top + 9, "t dim", "end"),
         _svg.label("0", LEFT - 6, top + PANEL_H, "t dim", "end"),
         _svg.line(LEFT, y(0), RIGHT, y(0), "axis"),
         _svg.line(LEFT, top, RIGHT, top, "grid"),
@@ -141,13 +142,23 @@ def _panel(panel: Panel, lines: Sequence[tuple[str, list[Point]]], x: _svg.Scale
     for number, (name, points) in enumerate(lines):
         style = f"s{number % MOST_LINES}"
         row = top + 27 + 12 * number
-        drawn = _svg.path((x(t), None if v is None else y(v)) for t, v in points)
+        placed = [(x(t), None if v is None else y(v)) for t, v in points]
         peak = max((v for _, v in points if v is not None), default=None)
         said = f"{panel.title}, {name}: at most {units.quantity(peak, panel.unit)}"
-        made.append(_svg.element("path", _svg.title(said), d=drawn, class_=f"line {style}"))
+        made.append(_svg.element("path", _svg.title(said), d=_svg.path(placed), class_=f"line {style}"))
+        made += _dots(placed, style)
         if len(lines) > 1 or name != "open":
             made += [_svg.line(6, row - 4, 24, row - 4, f"line {style}"), _svg.label(name, 30, row, "t dim")]
     return made
+
+
+def _dots(placed: Sequence[Point], style: str) -> list[str]:
+    """Marks each reading where they are so few that a line alone would suggest more."""
+    if len(placed) > FEW:
+        return []
+    return [
+        _svg.element("circle", cx=a, cy=b, r=2.5, class_=f"dot {style}") for a, b in placed if b is not None
+    ]
 
 
 def _phases(phases: Sequence[Phase], x: _svg.Scale, bottom: float) -> list[str]:

@@ -75,7 +75,7 @@ def print_diagnosis(console: Console, bundle: Bundle) -> None:
 
 def _print_trust(page: Page, diagnosis: Diagnosis, bundle: Bundle) -> None:
     trust = diagnosis.trust
-    status = Text(trust.status, TRUST_STYLES[trust.status])
+    status = words(trust.status, TRUST_STYLES[trust.status])
     page.paragraph("Trust", status + "  " + words(_words.trust(trust, bundle)))
     for reason in trust.reasons:
         page.paragraph("", reason)

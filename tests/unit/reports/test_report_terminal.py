@@ -177,6 +177,14 @@ def test_colour_repeats_words_only():
     assert diagnosis(cases.found()) == Text.from_ansi(coloured).plain
 
 
+def test_a_style_ends_with_its_words():
+    """Only the verdict is red, not the sentence after it."""
+    coloured = diagnosis(cases.found(), force_terminal=True, color_system="standard", legacy_windows=False)
+
+    assert "\x1b[31mCause found: Launch and host overhead\x1b[0m. 71 %" in coloured
+    assert "\x1b[33mgil\x1b[0m  denied" in coloured
+
+
 @pytest.mark.parametrize("variable", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_color_and_dumb_terminals_get_no_colour(variable):
     """Foreground colours are SGR 30 to 37; bold and dim are no colours."""

@@ -110,6 +110,20 @@ def test_several_gpus_get_a_line_each():
     assert ">SM 1<" in svg
 
 
+def test_few_readings_are_marked_one_by_one():
+    """Three windows of a whole run must not look like a continuous record."""
+    few, many = (
+        tuple(
+            Sample(at_s=t * 1.0, probe="gil", labels={"pid": "1"}, values={"held_share": 0.5})
+            for t in range(n)
+        )
+        for n in (12, 13)
+    )
+
+    assert 12 == _timeline.draw(Bundle(None, None, cases.FACTS, (), few)).svg.count("<circle")
+    assert "<circle" not in _timeline.draw(Bundle(None, None, cases.FACTS, (), many)).svg
+
+
 def test_nothing_recorded_means_no_timeline():
     """A run killed at once has no time axis."""
     assert _timeline.draw(Bundle(None, None, RunFacts())) is None
