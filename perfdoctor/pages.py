@@ -56,7 +56,7 @@ def find_page(name: str) -> Page:
     wanted = _folded(name)
     if wanted in by_folded:
         return index[by_folded[wanted]]()
-    containing = [n for n in by_folded if len(wanted) > 2 and wanted in n]
+    containing = [n for n in by_folded if len(wanted) > 1 and wanted in n]
     near = difflib.get_close_matches(wanted, by_folded, NEAR) + containing
     shown = ", ".join(by_folded[n] for n in list(dict.fromkeys(near))[:NEAR])
     raise errors.UsageError(

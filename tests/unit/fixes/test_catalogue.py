@@ -82,11 +82,11 @@ def test_cites_a_section_beside_a_row(fix):
 
 @every_fix
 def test_is_written_in_english_and_fits_a_terminal(fix):
-    """No text of the sources is carried over, and prose lines fit 88 columns."""
+    """No text of the sources is carried over, and prose lines fit 80 columns."""
     text = " ".join([fix.title, fix.claim, fix.source, fix.body, *command_lines(fix)])
 
     assert [] == re.findall(r"[\u3000-\u9fff\uff00-\uffef]", text)
-    assert [] == [line for line in fix.body.splitlines() if len(line) > 88]
+    assert [] == [line for line in fix.body.splitlines() if len(line) > 80]
 
 
 @every_fix
