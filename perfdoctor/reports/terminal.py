@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from rich.console import Console
-from rich.text import Text
 from rich.theme import Theme
 
 from perfdoctor import units
