@@ -82,8 +82,9 @@ def launch(
     """Serves `model`; returns once it answers requests, raises ModelError when it cannot.
 
     `on_spawn` gets the pid at once; `on_facts` gets model_path and file_bytes before any weight is read.
-    `emit`, `log` and `on_facts` are called from reader threads. None of the last three: the child decides
-    (cuda where there is one; bfloat16 there, the checkpoint's own dtype on a CPU; torch's thread count). `prefix` is put before the child's command line.
+    `emit`, `log` and `on_facts` are called from reader threads. None for device, dtype or threads: cuda where
+    there is one; bfloat16 there, the checkpoint's own dtype on a CPU; as many threads as torch takes.
+    `prefix` is put before the child's command line and must end by exec, so that the pid stays the child's.
     """
     reading, writing = os.pipe()
     options = {"device": device, "dtype": dtype, "threads": threads}

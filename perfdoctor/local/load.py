@@ -113,8 +113,9 @@ def pick_dtype(asked: str | None, device: str, config: Any) -> str:
     """bfloat16 on a GPU; on a CPU what the checkpoint was saved in."""
     if asked is not None:
         return asked
-    own = str(getattr(config, "dtype", None) or getattr(config, "torch_dtype", None) or "")
-    own = own.removeprefix("torch.")
+    # transformers 4 knows only the second name, 5 warns about it
+    saved = config.dtype if hasattr(config, "dtype") else getattr(config, "torch_dtype", None)
+    own = str(saved).removeprefix("torch.")
     return "bfloat16" if device.startswith("cuda") or own not in DTYPE_BYTES else own
 
 
@@ -172,11 +173,15 @@ def defaults_of(own: Any, random: bool) -> Defaults:
 
 
 def _tokenizer(source: Source) -> Any:
+    do = "copy tokenizer.json and tokenizer_config.json of the model into the folder"
+    what = f"'{source.name}' has no usable tokenizer"
     try:
-        return AutoTokenizer.from_pretrained(source.folder)
+        tokenizer = AutoTokenizer.from_pretrained(source.folder)
     except (OSError, ValueError, KeyError, ImportError) as error:
-        do = "copy tokenizer.json and tokenizer_config.json of the model into the folder"
-        raise ModelError(f"'{source.name}' has no usable tokenizer", _first_line(error), do) from error
+        raise ModelError(what, _first_line(error), do) from error
+    if not tokenizer("a").input_ids:  # transformers 5 makes an empty one where the files are missing
+        raise ModelError(what, "it has no vocabulary", do)
+    return tokenizer
 
 
 def _stored(source: Source, dtype: str) -> Any:

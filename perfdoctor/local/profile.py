@@ -91,7 +91,7 @@ class StepProfiler:
         self._tokens = 0
         self._profiler: Any = None
         self._mark_s = self._wall_s = self._profiled_wall_s = 0.0
-        self._events: list[Event] | None = None
+        self._finished: Any = None
 
     def on_token(self) -> None:
         """Call it as each token arrives."""
@@ -107,7 +107,7 @@ class StepProfiler:
             self._start()
         elif position == self._timed + 1 + self._steps:
             self._profiled_wall_s = (self._now() - self._mark_s) / self._steps
-            self._events = read_events(self._finish())
+            self._finished = self._finish()
 
     def close(self) -> None:
         """Ends a window that is still open, whatever ended the generation."""
@@ -115,9 +115,11 @@ class StepProfiler:
             self._finish()
 
     def values(self) -> dict[str, float | None] | None:
-        if self._events is None:
+        """The `step` sample. Reading a trace takes seconds on cuda, so not before the generation is over."""
+        if self._finished is None:
             return None
-        return step_values(self._events, self._steps, self._wall_s, self._profiled_wall_s, self._cuda)
+        events = read_events(self._finished)
+        return step_values(events, self._steps, self._wall_s, self._profiled_wall_s, self._cuda)
 
     def _start(self) -> None:
         from torch.profiler import ProfilerActivity, profile
