@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable
+import time
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 READ_BYTES = 1 << 16
+LIST_EVERY_S = 1.0
 MAX_OPEN = 256  # of the 1024 descriptors a process usually has; more files are opened anew each time
+
+Key = tuple[int, int]  # (pid, tid)
 
 PSI_WHY = "the kernel keeps no pressure information (PSI)"
 PSI_ENABLE = "boot with psi=1 on the kernel command line"
@@ -50,27 +55,27 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What is used of /proc/PID/stat and /proc/PID/task/TID/stat, see proc_pid_stat(5)."""
+    """What is used of /proc/PID/stat, see proc_pid_stat(5)."""
 
-    state: str
     major_faults: int
     cpu_s: float
-    threads: int
     started_s: float  # since boot
-    blkio_s: float  # 0 when the kernel does not account delays
 
 
 def parse_stat(content: bytes) -> Stat:
     """The command in brackets may hold blanks and brackets itself, so fields count from the last one."""
     fields = content.rpartition(b")")[2].split()
     return Stat(
-        state=fields[0].decode(),
         major_faults=int(fields[9]),
         cpu_s=(int(fields[11]) + int(fields[12])) / TICKS_PER_S,
-        threads=int(fields[17]),
         started_s=int(fields[19]) / TICKS_PER_S,
-        blkio_s=int(fields[39]) / TICKS_PER_S,
     )
+
+
+def parse_state(content: bytes) -> tuple[str, float]:
+    """(state letter, block IO delay in seconds) of a thread's stat file; without accounting it is 0."""
+    fields = content.rpartition(b")")[2].split()
+    return fields[0].decode(), int(fields[39]) / TICKS_PER_S
 
 
 def parse_schedstat(content: bytes) -> tuple[float, float]:
@@ -104,40 +109,76 @@ class Totals:
 
     def __init__(self, width: int) -> None:
         self._last: dict[Hashable, tuple[float, ...]] = {}
-        self.sums = [0.0] * width
+        self._sums = [0.0] * width
 
     def update(self, owner: Hashable, values: tuple[float, ...]) -> None:
         """A value below the last one means that the id was given to somebody new, who counts from zero."""
         before = self._last.get(owner)
         for i, value in enumerate(values):
             grew = before is not None and value >= before[i]
-            self.sums[i] += value - before[i] if before is not None and grew else value
+            self._sums[i] += value - before[i] if before is not None and grew else value
         self._last[owner] = values
 
+    @property
+    def sums(self) -> tuple[float | None, ...]:
+        """None each until an owner was read: nothing counted is not zero."""
+        return tuple(self._sums) if self._last else (None,) * len(self._sums)
 
-class Tasks:
-    """The threads of a process tree, listed afresh at each call."""
 
-    def __init__(self, files: Files, leaf: str) -> None:
-        self._files, self._leaf = files, leaf
-        self._paths: dict[tuple[int, int], str] = {}
+T = TypeVar("T")
 
-    def read(self, pids: Iterable[int]) -> dict[tuple[int, int], bytes]:
-        """{(pid, tid): content of the leaf file}; threads that end meanwhile are left out."""
+
+class Tasks(Generic[T]):
+    """One file of every thread of a process tree. Most threads sleep, so most files did not change."""
+
+    def __init__(
+        self,
+        files: Files,
+        leaf: str,
+        parse: Callable[[bytes], T],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._files, self._leaf, self._parse, self._now = files, leaf, parse, now
+        self._paths: dict[Key, str] = {}
+        self._contents: dict[Key, bytes] = {}
+        self._listed: tuple[int, ...] = ()
+        self._list_due_s = 0.0
+        self.values: dict[Key, T] = {}
+
+    def read(self, pids: tuple[int, ...]) -> list[Key]:
+        """Updates `values` of the living threads; returns the threads whose file changed since the last call.
+
+        Threads are listed once a second: one that is born and ends between is missed.
+        """
+        if pids != self._listed or self._now() >= self._list_due_s:
+            self._list(pids)
+        changed = []
+        for key, path in tuple(self._paths.items()):
+            try:
+                content = self._files.read(path)
+            except (FileNotFoundError, ProcessLookupError):
+                self._forget(key)
+                continue
+            if content != self._contents.get(key):
+                self._contents[key], self.values[key] = content, self._parse(content)
+                changed.append(key)
+        return changed
+
+    def _list(self, pids: tuple[int, ...]) -> None:
+        self._listed, self._list_due_s = pids, self._now() + LIST_EVERY_S
         alive = {key for pid in pids for key in _threads(pid)}
         for key in self._paths.keys() - alive:
-            self._files.drop(self._paths.pop(key))
-        found: dict[tuple[int, int], bytes] = {}
-        for pid, tid in alive:
-            path = self._paths.setdefault((pid, tid), f"/proc/{pid}/task/{tid}/{self._leaf}")
-            try:
-                found[pid, tid] = self._files.read(path)
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-        return found
+            self._forget(key)
+        for pid, tid in alive - self._paths.keys():
+            self._paths[pid, tid] = f"/proc/{pid}/task/{tid}/{self._leaf}"
+
+    def _forget(self, key: Key) -> None:
+        self._files.drop(self._paths.pop(key))
+        self._contents.pop(key, None)
+        self.values.pop(key, None)
 
 
-def _threads(pid: int) -> list[tuple[int, int]]:
+def _threads(pid: int) -> list[Key]:
     try:
         return [(pid, int(name)) for name in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208 - names only
     except OSError:

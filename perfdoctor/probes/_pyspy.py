@@ -18,7 +18,7 @@ from perfdoctor.probes._probe import Unavailable
 
 RATE_HZ = 20  # 100 Hz cost a vLLM worker a third of its throughput, 20 Hz none that could be seen
 GRACE_S = 10.0  # attaching to a big process takes seconds on a loaded machine
-POLL_S = 0.05
+POLL_S = 0.1
 YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 
 
@@ -127,9 +127,8 @@ def record_gil(py_spy: str, pid: int, window_s: float, stop: threading.Event) ->
 def _wait(process: subprocess.Popen[bytes], window_s: float, stop: threading.Event) -> float | None:
     """CPU seconds of the ended child; None when it was stopped because the run ends. Leaves no zombie."""
     deadline_s = time.monotonic() + window_s + GRACE_S
-    wait_s = min(window_s * 0.9, 1.0)
     while True:
-        stopped, late = stop.wait(wait_s), time.monotonic() > deadline_s
+        stopped, late = stop.wait(POLL_S), time.monotonic() > deadline_s
         if stopped or late:
             process.send_signal(signal.SIGKILL)
         pid, status, usage = os.wait4(process.pid, 0 if stopped or late else os.WNOHANG)
@@ -138,4 +137,3 @@ def _wait(process: subprocess.Popen[bytes], window_s: float, stop: threading.Eve
             if late and not stopped:
                 raise TimeoutError(f"py-spy did not end within {window_s + GRACE_S:.0f} s")
             return None if stopped else usage.ru_utime + usage.ru_stime
-        wait_s = POLL_S

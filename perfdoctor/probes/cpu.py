@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from perfdoctor.probes._cgroup import Group, Quota, find_group, read_quota
 from perfdoctor.probes._probe import Gap, Probe, Reading, counters, gauges
@@ -19,6 +20,7 @@ from perfdoctor.probes._procfs import (
     PSI_WHY,
     TICKS_PER_S,
     Files,
+    Key,
     Tasks,
     Totals,
     parse_psi,
@@ -78,7 +80,6 @@ METRICS = (
     ),
 )
 
-Key = tuple[int, int]  # (pid, tid)
 Times = tuple[float, float]  # (on CPU, waiting), seconds
 
 
@@ -98,7 +99,7 @@ def busiest(before: Mapping[Key, Times], now: Mapping[Key, Times], count: int = 
 class CpuReader:
     def __init__(self, subject: Subject, files: Files, now: Callable[[], float] = time.monotonic) -> None:
         self._subject, self._files, self._now = subject, files, now
-        self._tasks = Tasks(files, "schedstat")
+        self._tasks = Tasks(files, "schedstat", parse_schedstat)
         self._totals = Totals(2)
         self._group: Group | None = None
         self._group_of: int | None = -1
@@ -106,6 +107,9 @@ class CpuReader:
         self._before: dict[Key, Times] = {}
         self._threads_due_s = 0.0
         self._gaps: dict[str, Gap] = {}
+        self._scheduled = Path("/proc/thread-self/schedstat").exists()
+        if not self._scheduled:
+            self._gaps["schedstat"] = Gap("oncpu_s, runq_wait_s", "the kernel keeps no schedstat")
 
     @property
     def gaps(self) -> Sequence[Gap]:
@@ -130,12 +134,13 @@ class CpuReader:
         }
         if not pids:
             return (Reading(values, why="no living process of the server is known"),)
-        times = {key: parse_schedstat(content) for key, content in self._tasks.read(pids).items()}
-        for key, pair in times.items():
-            self._totals.update(key, pair)
+        if not self._scheduled:
+            return (Reading(values),)
+        for key in self._tasks.read(pids):
+            self._totals.update(key, self._tasks.values[key])
         values["oncpu_s"], values["runq_wait_s"] = self._totals.sums
-        values["threads"] = len(times)
-        return (Reading(values), *self._thread_readings(times))
+        values["threads"] = len(self._tasks.values)
+        return (Reading(values), *self._thread_readings(self._tasks.values))
 
     def _read_quota(self, pid: int | None) -> Quota:
         if pid != self._group_of:

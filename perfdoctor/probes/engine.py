@@ -151,13 +151,8 @@ class EngineReader:
         return answer.content
 
     def _connect(self, url: str) -> httpx.Client:
-        """Without the proxies of the environment, as the load generator. Certificates cost 30 ms to load."""
-        import httpx
-
         if self._client is None:
-            self._client = httpx.Client(
-                timeout=TIMEOUT_S, trust_env=False, verify=not url.startswith("http:")
-            )
+            self._client = _client(secure=not url.startswith("http:"))
         return self._client
 
     def close(self) -> None:
@@ -165,10 +160,17 @@ class EngineReader:
             self._client.close()
 
 
-def open_engine(subject: Subject, stop: threading.Event) -> EngineReader:
-    import httpx  # noqa: F401 - imports belong to opening, not to the first reading
-    import prometheus_client.parser  # noqa: F401
+def _client(secure: bool) -> httpx.Client:
+    """Without the proxies of the environment, as the load generator. Certificates cost 30 ms to load."""
+    import httpx
 
+    return httpx.Client(timeout=TIMEOUT_S, trust_env=False, verify=secure)
+
+
+def open_engine(subject: Subject, stop: threading.Event) -> EngineReader:
+    import prometheus_client.parser  # noqa: F401 - imports belong to opening, not to the first reading
+
+    _client(secure=False).close()
     text = resources.files("perfdoctor").joinpath("data/engines.toml").read_text()
     return EngineReader(subject, load_aliases(text))
 

@@ -19,7 +19,7 @@ from perfdoctor.probes._pyspy import NotPython, Window, find_py_spy, record_gil
 from perfdoctor.probes._subject import Subject
 
 WINDOW_S = 3.0
-PERIOD_S = 8.0  # any 11 s of a run hold a whole window
+PERIOD_S = 10.0  # any 13 s of a run hold a whole window
 MIN_AGE_S = 1.0  # py-spy finds no interpreter in a process that is just starting
 MAX_REFUSALS = 3  # then a process is taken for one without an interpreter
 NEAR_BUSIEST = 0.5  # processes with half the CPU of the busiest take turns with it

@@ -19,7 +19,7 @@ from perfdoctor.probes._procfs import (
     Totals,
     parse_keys,
     parse_psi,
-    parse_stat,
+    parse_state,
 )
 from perfdoctor.probes._subject import Subject
 
@@ -69,7 +69,7 @@ def parse_io(content: bytes) -> tuple[float, float]:
 class IoReader:
     def __init__(self, subject: Subject, files: Files) -> None:
         self._subject, self._files = subject, files
-        self._tasks = Tasks(files, "stat")
+        self._tasks = Tasks(files, "stat", parse_state)
         self._read, self._delay = Totals(2), Totals(1)
         self._gaps: dict[str, Gap] = {}
         self._delays_kept = _flag(files, DELAYS)
@@ -116,13 +116,14 @@ class IoReader:
                 self._files.drop(f"/proc/{pid}/io")  # it ended; its total stays
         values["process_read_bytes"], values["process_read_chars"] = self._read.sums
 
-    def _read_tasks(self, pids: Sequence[int], values: dict[str, float | None]) -> None:
-        stats = {key: parse_stat(content) for key, content in self._tasks.read(pids).items()}
-        values["threads"] = len(stats)
-        values["blocked_threads"] = sum(s.state == "D" for s in stats.values())
+    def _read_tasks(self, pids: tuple[int, ...], values: dict[str, float | None]) -> None:
+        changed = self._tasks.read(pids)
+        states = self._tasks.values
+        values["threads"] = len(states)
+        values["blocked_threads"] = sum(state == "D" for state, _ in states.values())
         if self._delays_kept:
-            for key, stat in stats.items():
-                self._delay.update(key, (stat.blkio_s,))
+            for key in changed:
+                self._delay.update(key, states[key][1:])
             values["blkio_delay_s"] = self._delay.sums[0]
 
     def close(self) -> None:
@@ -140,4 +141,4 @@ def open_io(subject: Subject, stop: threading.Event) -> IoReader:
     return IoReader(subject, Files())
 
 
-PROBE = Probe(name="io", rate_hz=5.0, max_share=0.003, metrics=METRICS, open=open_io)
+PROBE = Probe(name="io", rate_hz=5.0, max_share=0.002, metrics=METRICS, open=open_io)

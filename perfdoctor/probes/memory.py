@@ -112,7 +112,12 @@ class MemoryReader:
     def _read_host(self, values: dict[str, float | None]) -> None:
         available = parse_keys(self._files.read("/proc/meminfo"), (b"MemAvailable",)).get(b"MemAvailable")
         values["host_available_bytes"] = None if available is None else available * 1024
-        values["refault_file_bytes"], values["swap_in_bytes"] = parse_vmstat(self._files.read("/proc/vmstat"))
+        try:
+            content = self._files.read("/proc/vmstat")
+        except OSError:
+            self._gaps["vmstat"] = Gap("refault_file_bytes, swap_in_bytes", "the kernel has no /proc/vmstat")
+        else:
+            values["refault_file_bytes"], values["swap_in_bytes"] = parse_vmstat(content)
         try:
             pressure = parse_psi(self._files.read("/proc/pressure/memory"))
         except OSError:
