@@ -184,15 +184,11 @@ def median(values: Sequence[float], least: int = 3) -> float:
     return found
 
 
-def first_of(*sources: Callable[[], float]) -> float:
-    """The first source that has a value; the last one's reason when none has."""
-    reason = NoValue("no source")
-    for source in sources:
-        try:
-            return source()
-        except NoValue as error:
-            reason = error
-    raise reason
+def ratio(part: float, whole: float, what: str) -> float:
+    """`what` names the whole, which a broken reading may give as nothing."""
+    if whole <= 0:
+        raise NoValue(f"{what} was read as {whole:g}")
+    return part / whole
 
 
 def known(source: Callable[[], float]) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from perfdoctor.diagnosis.measure import Measure, signal
-from perfdoctor.diagnosis.observations import NoValue, Observations
+from perfdoctor.diagnosis.observations import NoValue, Observations, ratio
 from perfdoctor.diagnosis.signals.requests import STEADY_E2E
 from perfdoctor.model import ClientFacts
 
@@ -47,10 +47,7 @@ def send_late(obs: Observations) -> float:
 def _over_request(obs: Observations, seconds: float | None) -> float:
     if seconds is None:
         raise NoValue("the load generator did not record it")
-    whole = STEADY_E2E.of(obs)
-    if whole <= 0:
-        raise NoValue("requests took no time that was seen")
-    return seconds / whole
+    return ratio(seconds, STEADY_E2E.of(obs), "the median request time")
 
 
 SIGNALS = (CPU, RUNQ, loop_lag, send_late)

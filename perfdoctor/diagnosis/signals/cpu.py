@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from perfdoctor.diagnosis.measure import Reading, signal
-from perfdoctor.diagnosis.observations import NoValue, Observations, Window
+from perfdoctor.diagnosis.observations import NoValue, Observations, Window, ratio
 
-SLICE_S = 0.5  # long enough for two readings at the probe's slowest rate
+SLICE_S = 1.0  # threads are read about once a second
 LEAST_SEEN = 0.5  # share of the phase in which threads must have been seen
 
 
@@ -20,7 +20,7 @@ class _Serving:
 
 
 def _serving(window: Window) -> _Serving:
-    """The busiest thread of each half second, summed. A server that serves in changing threads of a pool has
+    """The busiest thread of each second, summed. A server that serves in changing threads of a pool has
     no single busy thread, yet somebody is busy all the time."""
     oncpu = window.series("cpu.thread", "oncpu_s", "pid", "tid")
     waited = window.series("cpu.thread", "runq_wait_s", "pid", "tid")
@@ -85,7 +85,7 @@ def host_idle(obs: Observations) -> float:
     window = obs.phase("steady")
     busy = window.change("cpu", "host_busy_s")
     cores = max(window.gauge("cpu", "host_cores"))
-    return max(0.0, 1 - busy.rate / cores)
+    return max(0.0, 1 - ratio(busy.rate, cores, "the number of cores"))
 
 
 @signal("cpu.quota.throttled.share", unit="share")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from perfdoctor import stats
 from perfdoctor.diagnosis.measure import Reading, signal
-from perfdoctor.diagnosis.observations import NoValue, Observations, Window
+from perfdoctor.diagnosis.observations import NoValue, Observations, Window, ratio
 
 DELAY = "block-IO delay accounting"
 BLOCKED = "share of readings with a thread blocked on IO"
@@ -94,21 +94,17 @@ def _common_source(found: list[Reading]) -> str:
 @signal("load.storage_wait.share", unit="share")
 def storage_wait_share(obs: Observations) -> Reading:
     """`load.storage_wait.seconds` over the whole load, imports included: what a perfect disk could save."""
-    whole = wall.of(obs)
-    if whole <= 0:
-        raise NoValue("the load took no time that was seen")
     found = storage_wait_seconds.compute(obs)
     assert isinstance(found, Reading)
-    return Reading(min(1.0, found.value / whole), found.n, found.source)
+    return Reading(min(1.0, ratio(found.value, wall.of(obs), "the load's length")), found.n, found.source)
 
 
 @signal("load.read.rate", unit="bytes/s")
 def read_rate(obs: Observations) -> float:
     """Bytes per second the process fetched from storage while it read the weights. 0 from a warm cache."""
     window = _weights(obs)
-    if window.seconds <= 0:
-        raise NoValue("reading the weights took no time that was seen")
-    return window.change("io", "process_read_bytes").amount / window.seconds
+    amount = window.change("io", "process_read_bytes").amount
+    return ratio(amount, window.seconds, "the time of reading the weights")
 
 
 @signal("load.read.bytes", unit="bytes")

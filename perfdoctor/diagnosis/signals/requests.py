@@ -7,7 +7,7 @@ from typing import Literal
 
 from perfdoctor import latency, stats
 from perfdoctor.diagnosis.measure import Measure, Reading, signal
-from perfdoctor.diagnosis.observations import NoValue, Observations
+from perfdoctor.diagnosis.observations import NoValue, Observations, ratio
 from perfdoctor.model import RequestRecord
 
 Quantity = Callable[[RequestRecord], "float | None"]
@@ -128,13 +128,14 @@ def scaling(obs: Observations) -> Reading:
     """
     if obs.concurrency("steady") < 2:
         raise NoValue("the steady phase had one user, so there is nothing to compare")
-    return Reading(STEADY_THROUGHPUT.of(obs) / BASELINE_THROUGHPUT.of(obs), n=len(obs.ok("baseline")))
+    share = ratio(STEADY_THROUGHPUT.of(obs), BASELINE_THROUGHPUT.of(obs), "the baseline's throughput")
+    return Reading(share, n=len(obs.ok("baseline")))
 
 
 @signal("latency.stretch", unit="x")
 def stretch(obs: Observations) -> float:
     """Median request time under load over that of one request at a time; 1 means that load costs nothing."""
-    return STEADY_E2E.of(obs) / BASELINE_E2E.of(obs)
+    return ratio(STEADY_E2E.of(obs), BASELINE_E2E.of(obs), "the baseline's request time")
 
 
 SIGNALS = (

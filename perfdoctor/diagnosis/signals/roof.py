@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perfdoctor.diagnosis import gpus
 from perfdoctor.diagnosis.measure import Reading, signal
-from perfdoctor.diagnosis.observations import NoValue, Observations, known
+from perfdoctor.diagnosis.observations import NoValue, Observations, known, ratio
 from perfdoctor.diagnosis.signals import gpu, server
 from perfdoctor.diagnosis.signals.requests import STEADY_TPOT
 
@@ -38,10 +38,7 @@ def implied_rate(obs: Observations) -> float:
     per_step = _tokens_per_step(obs)
     if per_step is not None and per_step > TOKENS_PER_STEP_MAX:
         raise NoValue(f"the server emits {per_step:.1f} tokens a step, so tokens are no measure of steps")
-    pace = STEADY_TPOT.of(obs)
-    if pace <= 0:
-        raise NoValue("tokens arrived all at once, so their pace says nothing")
-    return step_bytes.of(obs) / pace
+    return ratio(step_bytes.of(obs), STEADY_TPOT.of(obs), "the time per token")
 
 
 def _tokens_per_step(obs: Observations) -> float | None:
@@ -52,7 +49,8 @@ def _tokens_per_step(obs: Observations) -> float | None:
         steps = window.change("engine", "steps").amount
         if steps <= 0:
             raise NoValue("the server counted no steps")
-        return window.change("engine", "output_tokens").amount / steps / server.batch.of(obs)
+        per_step = window.change("engine", "output_tokens").amount / steps
+        return ratio(per_step, server.batch.of(obs), "the batch")
 
     return known(compute)
 
@@ -71,11 +69,11 @@ def achievable_rate(obs: Observations) -> Reading:
     """Memory bandwidth a plain copy reaches: calibrated on this machine, else the datasheet times 0.89."""
     if gpu.on_gpu.of(obs) == 0:
         copy = obs.facts.calibration.get("copy_bytes_per_s")
-        if not copy or obs.facts.target.remote:
+        if not copy or copy <= 0 or obs.facts.target.remote:
             raise NoValue("this machine's copy ceiling was not calibrated")
         return Reading(copy, source="calibrated copy on this machine")
     copy = obs.facts.calibration.get("gpu_copy_bytes_per_s")
-    if copy:
+    if copy and copy > 0:
         return Reading(copy, source="calibrated copy on this GPU")
     return Reading(physical_rate.of(obs) * gpu.DRAM_FULL, source="datasheet x 0.89")
 
@@ -105,7 +103,8 @@ def compute(obs: Observations) -> float:
     if gpu.on_gpu.of(obs) == 0:
         raise NoValue("the CPU's arithmetic rate was not calibrated")
     together = known(lambda: server.batch.of(obs)) or 1.0
-    return flops * together / STEADY_TPOT.of(obs) / gpus.datasheet(_gpu_name(obs)).tensor_flops_per_s
+    rate = ratio(flops * together, STEADY_TPOT.of(obs), "the time per token")
+    return rate / gpus.datasheet(_gpu_name(obs)).tensor_flops_per_s
 
 
 def _gpu_name(obs: Observations) -> str:

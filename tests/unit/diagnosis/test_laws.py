@@ -1,0 +1,111 @@
+"""Laws: each broken by an impossible number, kept at its bound, silent where the numbers are missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfdoctor.diagnosis.laws import violated_laws
+from perfdoctor.diagnosis.measure import measure_all
+from perfdoctor.diagnosis.observations import Observations
+from perfdoctor.model import RequestRecord, RunFacts, Sample, Violation
+from tests.factories import (
+    H200,
+    facts,
+    gauges,
+    load_samples,
+    local_target,
+    parallel_requests,
+    request,
+    sample,
+)
+
+
+def broken(
+    run: RunFacts, requests: list[RequestRecord] | None = None, samples: list[Sample] | None = None
+) -> list[Violation]:
+    obs = Observations(run, "complete", requests or [], samples or [])
+    return list(violated_laws(obs, measure_all(obs)))
+
+
+def laws(*args: object) -> list[str]:
+    return [v.law for v in broken(*args)]  # type: ignore[arg-type]
+
+
+def test_no_numbers_break_no_law() -> None:
+    """An empty run and a plain one are lawful."""
+    assert [] == broken(RunFacts())
+    assert [] == broken(facts(), parallel_requests(140))
+
+
+@pytest.mark.parametrize(("users", "expected"), [(4, []), (3, ["L1"])])
+def test_little(users: int, expected: list[str]) -> None:
+    """Four requests open at a time need four users."""
+    assert expected == laws(facts(concurrency=users), parallel_requests(144))
+
+
+@pytest.mark.parametrize(("waiting", "expected"), [(1.0, []), (10.0, ["L1"])])
+def test_foreign_load(waiting: float, expected: list[str]) -> None:
+    """A server that holds far more than we sent has other users."""
+    samples = gauges("engine", running=4.0, waiting=waiting)
+
+    found = broken(facts(), parallel_requests(140), samples)
+
+    assert expected == [v.law for v in found]
+    assert all("somebody else" in v.likely for v in found)
+
+
+@pytest.mark.parametrize(("tokens_s", "expected"), [(0.001, []), (0.0001, ["L2"])])
+def test_bandwidth_of_a_gpu(tokens_s: float, expected: list[str]) -> None:
+    """1 GB every 0.1 ms would be 10 TB/s on a card of 4.8."""
+    run = facts(concurrency=1, target=local_target("cuda:0"), gpus=(H200,))
+
+    found = broken(run, [request(sent_s=21.0, decode_s=10 * tokens_s)])
+
+    assert expected == [v.law for v in found]
+    assert all(("memory-bandwidth", "launch-overhead") == v.stops for v in found)
+
+
+@pytest.mark.parametrize(
+    ("step_bytes", "copy", "expected"), [(10**9, 7e9, []), (10**9, 6e9, ["L2"]), (10**7, 6e7, [])]
+)
+def test_bandwidth_of_a_cpu(step_bytes: int, copy: float, expected: list[str]) -> None:
+    """10 GB/s against 1.5 times the copy; weights that fit in caches may outrun memory."""
+    run = facts(
+        concurrency=1,
+        target=local_target(step_bytes=step_bytes, weights_bytes=None),
+        calibration={"copy_bytes_per_s": copy},
+    )
+
+    assert expected == laws(run, [request(sent_s=21.0)])
+
+
+@pytest.mark.parametrize(("used", "expected"), [(1.0e9, []), (0.9e9, ["L3"])])
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_weights_need_room(device: str, used: float, expected: list[str]) -> None:
+    """1 GB of weights cannot sit in less."""
+    samples = (
+        gauges("memory", rss_bytes=used)
+        if device == "cpu"
+        else gauges("gpu", labels={"gpu": "0"}, mem_used_bytes=used)
+    )
+
+    assert expected == laws(facts(target=local_target(device), gpus=(H200,)), [], samples)
+
+
+@pytest.mark.parametrize(("read", "expected"), [(0.5e9, []), (0.4e9, ["L6"]), (0.0, [])])
+def test_cold_file_was_read(read: float, expected: list[str]) -> None:
+    """A cold file of 1 GB must have been fetched; nothing at all is a file system that does not count."""
+    samples = load_samples(import_=2.0, weights=8.0)
+    samples += [sample("io", t, process_read_bytes=b) for t, b in ((0.0, 0.0), (10.0, read))]
+
+    assert expected == laws(facts(target=local_target()), [], samples)
+
+
+@pytest.mark.parametrize(("name", "busy", "expected"), [
+    ("device_s", 0.1, []), ("device_s", 0.11, ["L7"]), ("kernel_s", 0.11, ["L7"]),
+])  # fmt: skip
+def test_device_time_fits_into_the_step(name: str, busy: float, expected: list[str]) -> None:
+    """The union of kernels cannot outlast the profiled step."""
+    step = sample("step", 70.0, wall_s=0.2, profiled_wall_s=0.1, **{name: busy})
+
+    assert expected == laws(facts(target=local_target(weights_bytes=None)), [], [step])
