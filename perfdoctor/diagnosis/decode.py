@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from perfdoctor.diagnosis.observations import NoValue, Observations, known
 from perfdoctor.diagnosis.signals import cpu, gil, gpu, roof, step
 
-HOST_BUSY = 0.80  # diagnosis 3.5; below it an idle device is not the serving thread's doing
+HOST_BUSY = 0.80  # as in launch-bound-decode; below it an idle device is not the serving thread's doing
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from perfdoctor.diagnosis.rule import Answer, Neighbour, Rule
 from perfdoctor.model import Confidence, Evidence, Finding, Ledger, LedgerRow, RuleState, Signal
 
 RULES = "perfdoctor.diagnosis.rules"
-UNEXPLAINED_MAX = 0.25  # design 5: above it nobody may claim more than a pattern
-FULL_REQUESTS, FULL_SECONDS = 30, 10.0  # diagnosis 6, gate 0
+UNEXPLAINED_MAX = 0.25  # above it nobody may claim more than a pattern
+FULL_REQUESTS, FULL_SECONDS = 30, 10.0  # a full run; fewer show the pattern only
 
 
 @dataclass(frozen=True, slots=True)

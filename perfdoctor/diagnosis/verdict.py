@@ -11,8 +11,8 @@ from perfdoctor.diagnosis.measure import Table
 from perfdoctor.model import Finding, Roof, RuleState, RunFacts, Trust, Verdict
 
 SCALED = 1.2  # the same number below which serial-server speaks of no scaling
-NEAR_ROOF = 0.70  # diagnosis 3.14: healthy and saturated
-QUEUED = 0.20  # diagnosis 3.6
+NEAR_ROOF = 0.70  # guess: healthy and saturated
+QUEUED = 0.20  # the limit of serial-server
 
 
 @dataclass(frozen=True, slots=True)

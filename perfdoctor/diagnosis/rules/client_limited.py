@@ -16,13 +16,15 @@ RULE = Rule(
     title="The load generator itself was the bottleneck",
     of="measurement",
     when=any_of(
-        at_least("client.cpu.share", trust.CPU_INVALID, source="diagnosis 3.13"),
+        at_least(
+            "client.cpu.share", trust.CPU_INVALID, source="an event loop that busy queues its own reads"
+        ),
         at_least("client.runq_wait.share", trust.WAIT_INVALID, source="guess: a quarter of the time unseen"),
         at_least(
-            "client.loop_lag.share", trust.LAG_INVALID, source="diagnosis 3.13: a fifth is the client's"
+            "client.loop_lag.share", trust.LAG_INVALID, source="a fifth of what is measured is the client's"
         ),
         at_least(
-            "client.send_late.share", trust.LAG_INVALID, source="diagnosis 3.13: a fifth is the client's"
+            "client.send_late.share", trust.LAG_INVALID, source="a fifth of what is measured is the client's"
         ),
     ),
     says=(

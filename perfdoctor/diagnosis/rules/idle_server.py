@@ -17,7 +17,7 @@ RULE = Rule(
     of="measurement",
     only_alone=True,
     when=any_of(
-        below("drive.busy.share", 0.50, source="diagnosis 3.14: offered load under half of the knee"),
+        below("drive.busy.share", 0.50, source="offered load is under half of what one user makes"),
         below("drive.concurrency", 2, source="one user shows no queue and no scaling"),
     ),
     says=(

@@ -16,7 +16,7 @@ used: one spinning thread makes it read 100 %. Counters of a GPU that runs other
 from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, at_least, below, first_known
 
 HOST_BUSY = at_least(
-    "cpu.serving.busy.share", 0.80, source="diagnosis 3.5: main thread's CPU time = wall time"
+    "cpu.serving.busy.share", 0.80, source="measured on an H200: 26.8 of 26.9 ms a step on a CPU"
 )
 ROOF_FAR = below("roof.memory.share", 0.40, source="guess: memory could deliver 2.5 times as much")
 
@@ -26,9 +26,11 @@ RULE = Rule(
     when=all_of(
         HOST_BUSY,
         first_known(
-            below("step.device.share", 0.60, source="diagnosis 3.5"),
+            below("step.device.share", 0.60, source="below it a perfect launcher gives > 1.6 x"),
             all_of(
-                below("gpu.graphics_active.decode.p50", 0.60, source="diagnosis 3.5"),
+                below(
+                    "gpu.graphics_active.decode.p50", 0.60, source="below it a perfect launcher gives > 1.6 x"
+                ),
                 below(
                     "gpu.sm_active.decode.p50", 0.50, source="NVIDIA: below half, the GPU is not used well"
                 ),
@@ -45,20 +47,28 @@ RULE = Rule(
     cost=("decode.launch_gap", "prefill.launch_gap"),
     support=(
         below("gpu.sm_active.decode.p50", 0.50, source="NVIDIA: below half, the GPU is not used well"),
-        at_least("step.launches", 300, source="diagnosis 4: about 42 launches a layer in eager mode"),
+        at_least("step.launches", 300, source="guess; eager mode makes about 42 a layer"),
     ),
     told_apart=(
         Neighbour(
             "memory-bandwidth",
             first_known(
                 at_least(
-                    "gpu.dram_active.decode.p50", 0.623, source="diagnosis 3.3: 0.7 of the copy ceiling"
+                    "gpu.dram_active.decode.p50", 0.623, source="0.7 of a copy, which reads 0.89 on an H200"
                 ),
-                at_least("roof.memory.share", 0.60, source="diagnosis 3.3"),
+                at_least("roof.memory.share", 0.60, source="well-tuned decode reaches 0.65-0.85"),
             ),
         ),
-        Neighbour("gil-contention", at_least("gil.second.share", 0.30, source="diagnosis 3.7")),
-        Neighbour("cpu-contention", at_least("cpu.serving.runq_wait.share", 0.10, source="diagnosis 3.7")),
+        Neighbour(
+            "gil-contention",
+            at_least("gil.second.share", 0.30, source="guess: a third of the time is somebody else's"),
+        ),
+        Neighbour(
+            "cpu-contention",
+            at_least(
+                "cpu.serving.runq_wait.share", 0.10, source="guess; one busy rival on the core makes 0.5"
+            ),
+        ),
         Neighbour(
             "cpu-starvation",
             at_least("cpu.serving.runq_wait.share", 0.50, source="guess: waiting is then the larger half"),
@@ -71,12 +81,15 @@ RULE = Rule(
                 at_least(
                     "gpu.pcie_rx_bytes_per_s.decode.p50",
                     1e9,
-                    source="diagnosis 3.11: offloading makes 5-8 GB/s, launches under 0.1",
+                    source="measured on an H200: offloading makes 5-8 GB/s, launches under 0.1",
                 ),
             ),
             refutes=True,
         ),
-        Neighbour("client-limited", at_least("client.cpu.share", 0.80, source="diagnosis 3.13")),
+        Neighbour(
+            "client-limited",
+            at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
+        ),
     ),
     says=(
         "Launch-bound: the GPU is busy only {step.device.share} of a {step.wall} decode step",

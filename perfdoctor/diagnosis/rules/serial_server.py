@@ -16,7 +16,7 @@ from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, any_of, at_least,
 SCALING = below(
     "throughput.scaling",
     1.2,
-    source="diagnosis 3.6: a server that batches gains far more than 20 % from users",
+    source="guess: a server that batches gains far more than a fifth from users",
 )
 
 RULE = Rule(
@@ -24,7 +24,7 @@ RULE = Rule(
     title="The server handles requests one at a time",
     when=all_of(
         at_least("drive.concurrency", 2, source="one user cannot wait for another"),
-        at_least("server.queue.share", 0.20, source="diagnosis 3.6"),
+        at_least("server.queue.share", 0.20, source="guess: less is not worth a change"),
         any_of(SCALING, below("server.batch.mean", 1.2, source="measured by the server: nothing is batched")),
     ),
     cost=("server_queue",),
@@ -41,10 +41,13 @@ RULE = Rule(
             "kv-cache",
             all_of(
                 at_least("server.batch.mean", 1.5, source="guess: between one and two at a time"),
-                at_least("engine.kv_usage.max", 0.95, source="diagnosis 3.6"),
+                at_least("engine.kv_usage.max", 0.95, source="guess: full but for the last block"),
             ),
         ),
-        Neighbour("client-limited", at_least("client.cpu.share", 0.80, source="diagnosis 3.13")),
+        Neighbour(
+            "client-limited",
+            at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
+        ),
     ),
     experiment=SCALING,
     says=(

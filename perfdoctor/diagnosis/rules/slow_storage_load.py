@@ -17,9 +17,7 @@ RULE = Rule(
     cls="disk-io",
     title="Loading the model waits for storage",
     when=all_of(
-        at_least(
-            "load.storage_wait.share", 0.30, source="diagnosis 3.1: below it a perfect disk saves < 30 %"
-        ),
+        at_least("load.storage_wait.share", 0.30, source="below it a perfect disk saves under 30 %"),
         at_least("load.storage_wait.seconds", 1.0, source="guess: less is not worth a fix"),
     ),
     cost=("storage_wait",),
@@ -27,24 +25,26 @@ RULE = Rule(
     told_apart=(
         Neighbour(
             "warm page cache",
-            at_least("load.file_resident.share", 0.90, source="diagnosis 3.1: a warm file needs no disk"),
+            at_least("load.file_resident.share", 0.90, source="a warm file needs no disk"),
             refutes=True,
         ),
         Neighbour(
             "cpu-deserialise",
-            at_least(
-                "load.oncpu.share", 0.80, source="h200 loads: 0.2-0.5 cores when cold, 1.0-1.1 when warm"
-            ),
+            at_least("load.oncpu.share", 0.80, source="measured: 0.2-0.5 cores when cold, 1.0-1.1 when warm"),
         ),
         Neighbour(
             "host-to-device copy",
             all_of(
                 at_least("gpu.used", 1, source="without a GPU there is no copy"),
-                at_least("load.pcie_rx.p50", 4e9, source="h200 loads: 4.4-5.1 GB/s warm, 1.5-1.7 when cold"),
+                at_least(
+                    "load.pcie_rx.p50",
+                    4e9,
+                    source="measured on an H200: 4.4-5.1 GB/s warm, 1.5-1.7 when cold",
+                ),
             ),
         ),
     ),
-    support=(at_least("load.psi_io.share", 0.10, source="h200 loads: 0.17-0.23 when cold, 0 when warm"),),
+    support=(at_least("load.psi_io.share", 0.10, source="measured: 0.17-0.23 when cold, 0 when warm"),),
     says=(
         "Slow storage: {cost.share} of loading ({cost.seconds} of {load.wall}) is waiting for the disk",
         "weights arrived at {load.read.rate}",

@@ -9,7 +9,7 @@ from perfdoctor.diagnosis.measure import Measure, Reading, signal
 from perfdoctor.diagnosis.observations import NoValue, Observations, Window, median
 from perfdoctor.model import Sample
 
-DRAM_FULL = 0.89  # what a pure copy reads on an H200: 4,287-4,378 of 4,800 GB/s (diagnosis 3)
+DRAM_FULL = 0.89  # what a pure copy reads on an H200: 4,287-4,378 of 4,800 GB/s
 
 _METRICS = {
     "graphics_active": ("share", "share of time in which any kernel ran"),

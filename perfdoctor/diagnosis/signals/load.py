@@ -130,7 +130,7 @@ def resident(obs: Observations) -> float:
 def psi_io(obs: Observations) -> float:
     """Share of the load in which the kernel counted some task as stalled on IO, system-wide.
 
-    Diluted by whatever other CPUs did, so it supports and never decides (45-78 % for one stall: diagnosis 0).
+    Diluted by whatever other CPUs did, so it supports and never decides (one stall read 45-78 %).
     """
     return min(1.0, load_window(obs).change("io", "psi_some_s").rate)
 
