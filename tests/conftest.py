@@ -1,0 +1,1 @@
+"""Puts the repository's root on the path, so that every test can import `tests.factories`."""
