@@ -34,6 +34,12 @@ RUNS_ENV = "PERFDOCTOR_RUNS"
 
 _T = TypeVar("_T")
 
+_DISK_WHY = {
+    errno.ENOSPC: "The disk is full.",
+    errno.EDQUOT: "The disk quota is used up.",
+    errno.ENOENT: "The folder was removed while the run went on.",
+}
+
 
 def runs_root() -> Path:
     """Where run folders live: $PERFDOCTOR_RUNS, else `perfdoctor-runs` in the current folder."""
@@ -263,9 +269,8 @@ def _disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise DiskFull(
             f"cannot write to {path}: {os.strerror(error.errno or 0)}",
-            "The disk or the quota is full." if full else "The folder cannot be written by this user.",
+            _DISK_WHY.get(error.errno or 0, "The folder cannot be written by this user."),
             "free some space or choose another folder with --out; what was written stays readable",
         ) from error

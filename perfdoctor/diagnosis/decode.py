@@ -57,7 +57,7 @@ def _by_cpu_step(obs: Observations) -> DecodeShares:
 
 
 def _memory_s(obs: Observations) -> float:
-    """The shortest time in which a copy's bandwidth delivers a step's bytes."""
+    """The shortest time in which memory at its best delivers a step's bytes."""
     return roof.step_bytes.of(obs) / roof.achievable_rate.of(obs)
 
 
@@ -79,7 +79,7 @@ def _by_pace(obs: Observations) -> DecodeShares:
     if held is not None and _at_least(HOST_BUSY, lambda: cpu.busy.of(obs)):
         shares["decode.launch_gap"] = min(1 - memory, held)
     shares["decode"] = max(0.0, 1 - sum(shares.values()))
-    return DecodeShares(shares, "bytes that the pace of tokens implies, over what a copy reaches")
+    return DecodeShares(shares, "bytes that the pace of tokens implies, over what memory can deliver")
 
 
 def _at_least(limit: float, source: Callable[[], float]) -> bool:

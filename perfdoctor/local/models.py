@@ -13,14 +13,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from perfdoctor.errors import ModelError
 from perfdoctor.local import tiny
 from perfdoctor.local.weights_file import file_fault
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 INSTALL = "pip install 'perfdoctor[local]'"
 
@@ -80,7 +77,8 @@ def not_installed(why: object) -> ModelError:
 def shapes() -> dict[str, dict[str, Any]]:
     """The entries of data/shapes.toml by name: {source, parameters, config}."""
     text = (files("perfdoctor") / "data" / "shapes.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    found: dict[str, dict[str, Any]] = msgspec.toml.decode(text)
+    return found
 
 
 def _tiny(model: str, preset: str) -> Source:

@@ -7,20 +7,16 @@ parser, since a page is 50 kB of histogram buckets that nobody asked for.
 from __future__ import annotations
 
 import math
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from perfdoctor.probes._probe import Gap, NotYet, Probe, Reading, Unavailable, counters, gauges
 from perfdoctor.probes._subject import Subject
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     import httpx
@@ -74,7 +70,8 @@ class Page:
 
 def load_aliases(text: str) -> dict[str, Aliases]:
     """Engine -> aliases of all its metrics."""
-    return {engine: t.get("gauges", {}) | t.get("counters", {}) for engine, t in tomllib.loads(text).items()}
+    tables = msgspec.toml.decode(text).items()
+    return {engine: t.get("gauges", {}) | t.get("counters", {}) for engine, t in tables}
 
 
 def wanted_lines(page: bytes, names: frozenset[bytes]) -> str:

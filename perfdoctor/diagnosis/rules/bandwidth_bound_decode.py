@@ -39,7 +39,7 @@ RULE = Rule(
             at_least(
                 "roof.memory.share",
                 0.60,
-                source="against this machine's own copy; tuned decode reaches 0.65-0.85",
+                source="against what this machine can read or copy; tuned decode reaches 0.65-0.85",
             ),
         ),
     ),
@@ -75,7 +75,7 @@ RULE = Rule(
     ),
     says=(
         "Memory-bound decode: a token reads {step.bytes}, {roof.implied.rate} at this pace",
-        "that is {roof.memory.share} of the {roof.achievable.rate} a copy reaches here",
+        "that is {roof.memory.share} of the {roof.achievable.rate} in reach here",
         "DRAM is active {gpu.dram_active.decode.p50}, tensor units {gpu.tensor_active.decode.p50}",
         "arithmetic kernels fill {step.kernel.share} of the step",
     ),

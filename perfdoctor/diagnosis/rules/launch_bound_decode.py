@@ -99,6 +99,6 @@ RULE = Rule(
         "Python holds the interpreter {gil.held.share} of the time",
         "the serving thread never rests (on a CPU {cpu.serving.oncpu.share} of the time)",
         "{step.launches} kernel launches a token",
-        "memory traffic is {roof.memory.share} of what a copy reaches, so fewer bytes will not help",
+        "memory traffic is {roof.memory.share} of what is in reach, so fewer bytes will not help",
     ),
 )

@@ -66,16 +66,27 @@ def physical_rate(obs: Observations) -> Reading:
 
 @signal("roof.achievable.rate", unit="bytes/s")
 def achievable_rate(obs: Observations) -> Reading:
-    """Memory bandwidth a plain copy reaches: calibrated on this machine, else the datasheet times 0.89."""
+    """Memory bandwidth in reach: calibrated on this machine, else the datasheet times 0.89.
+
+    On a CPU what all cores reach by reading alone, since a decode writes next to nothing; where only a copy
+    was calibrated, that. On a GPU a device-to-device copy.
+    """
     if gpu.on_gpu.of(obs) == 0:
-        copy = obs.facts.calibration.get("copy_bytes_per_s")
-        if not copy or copy <= 0 or obs.facts.target.remote:
-            raise NoValue("this machine's copy ceiling was not calibrated")
-        return Reading(copy, source="calibrated copy on this machine")
+        return _host_ceiling(obs)
     copy = obs.facts.calibration.get("gpu_copy_bytes_per_s")
     if copy and copy > 0:
         return Reading(copy, source="calibrated copy on this GPU")
     return Reading(physical_rate.of(obs) * gpu.DRAM_FULL, source="datasheet x 0.89")
+
+
+def _host_ceiling(obs: Observations) -> Reading:
+    if obs.facts.target.remote:
+        raise NoValue("the server's host was not calibrated")
+    for kind in ("read", "copy"):
+        rate = obs.facts.calibration.get(f"{kind}_bytes_per_s")
+        if rate and rate > 0:
+            return Reading(rate, source=f"calibrated {kind} on this machine")
+    raise NoValue("this machine's memory ceiling was not calibrated")
 
 
 @signal("roof.physical.share", unit="share")
@@ -86,10 +97,9 @@ def physical(obs: Observations) -> float:
 
 @signal("roof.memory.share", unit="share")
 def memory(obs: Observations) -> float:
-    """Implied memory traffic over what a plain copy reaches; near 1 no software can decode faster.
+    """Implied memory traffic over what is in reach; near 1 no software can decode faster.
 
-    May exceed 1 a little on a CPU, where reading alone is faster than copying, and more where weights fit in
-    caches.
+    Exceeds 1 on a CPU where weights fit in caches, or where the calibration was disturbed.
     """
     return implied_rate.of(obs) / achievable_rate.of(obs)
 

@@ -27,11 +27,12 @@ def test_this_machine_has_cores_and_memory():
     assert facts.kernel
 
 
-def test_the_copy_ceiling_counts_reading_and_writing():
-    """A small copy on one thread lies between a slow disk and a fast cache."""
-    rate = _calibrate.copy_bytes_per_s(threads=1, total=8 << 20)
+def test_memory_ceilings_lie_between_a_slow_disk_and_a_fast_cache():
+    """A small copy and a small read on one thread, both plausible."""
+    rates = _calibrate.memory_ceilings(threads=1, total=8 << 20)
 
-    assert 1e8 < rate < 1e13
+    assert ["copy_bytes_per_s", "read_bytes_per_s"] == list(rates)
+    assert all(1e8 < rate < 1e13 for rate in rates.values())
 
 
 def test_a_failed_measurement_is_missing(monkeypatch):
@@ -42,7 +43,7 @@ def test_a_failed_measurement_is_missing(monkeypatch):
 
     monkeypatch.setattr(_calibrate, "total_bytes", fail)
 
-    assert {"copy_bytes_per_s": None} == _calibrate.calibrate()
+    assert {"copy_bytes_per_s": None, "read_bytes_per_s": None} == _calibrate.calibrate()
 
 
 def test_caches_shared_by_cores_count_once(tmp_path):
