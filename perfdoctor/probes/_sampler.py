@@ -10,7 +10,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from perfdoctor import registry
 from perfdoctor.clock import Clock
@@ -23,33 +22,41 @@ __all__ = ["Sampler", "Subject"]
 MAX_ERRORS = 5  # in a row
 RETRY_S = 0.5  # how soon a probe with nothing to read yet asks again
 ALLOWANCE_S = 0.02  # CPU a probe may spend ahead of its share: first reads open files
+LONGEST_WAIT_S = 2.0
+LONGEST_WAIT_PERIODS = 4
 JOIN_S = 6.0  # a read may be waiting for a server or a child process
 
 REMOTE_WHY = "the server runs on another host"
 REMOTE_ENABLE = "run perfdoctor on the server's own host"
 
 
-@dataclass(slots=True)
 class Schedule:
-    """Due times on a fixed grid; a late or costly read skips slots instead of shifting them."""
+    """Due times on a fixed grid; a late or costly read skips slots instead of shifting them.
 
-    period_s: float
-    max_share: float
-    start_s: float
-    due_s: float = field(init=False)
+    CPU time is paid from a credit that grows by `max_share` of the wall time, up to a small allowance. A
+    probe in debt waits until it has earned it back, but no longer than a bound: one bad second early in a
+    run, such as a driver that wakes up, must not blind the rest of it.
+    """
 
-    def __post_init__(self) -> None:
-        self.due_s = self.start_s
+    def __init__(self, period_s: float, max_share: float, start_s: float) -> None:
+        self.due_s = start_s
+        self._period_s, self._max_share = period_s, max_share
+        self._credit_s, self._paid_to_s = ALLOWANCE_S, start_s
+        self._longest_wait_s = max(LONGEST_WAIT_S, LONGEST_WAIT_PERIODS * period_s)
 
-    def advance(self, now_s: float, spent_s: float) -> None:
-        """To the next slot ahead of now at which all CPU time spent so far is within the share."""
-        affordable_s = self.start_s + (spent_s - ALLOWANCE_S) / self.max_share
-        slots = math.ceil((max(now_s, affordable_s) - self.due_s) / self.period_s)
-        self.due_s += max(1, slots) * self.period_s
+    def advance(self, now_s: float, cost_s: float) -> None:
+        """To the next slot ahead of now at which the read that just ended is paid for."""
+        earned_s = self._credit_s + (now_s - self._paid_to_s) * self._max_share
+        debt_limit_s = -self._longest_wait_s * self._max_share
+        self._credit_s = max(debt_limit_s, min(ALLOWANCE_S, earned_s) - cost_s)
+        self._paid_to_s = now_s
+        affordable_s = now_s + max(0.0, -self._credit_s / self._max_share)
+        slots = math.ceil((affordable_s - self.due_s) / self._period_s)
+        self.due_s += max(1, slots) * self._period_s
 
     def retry(self, now_s: float) -> None:
         """Soon again, and the grid starts over from there."""
-        self.due_s = now_s + min(self.period_s, RETRY_S)
+        self.due_s = now_s + min(self._period_s, RETRY_S)
 
 
 class Worker:
@@ -92,13 +99,14 @@ class Worker:
             return
         schedule = Schedule(self._period_s, self.probe.max_share, self._clock.now())
         while not self._stop.wait(max(0.0, schedule.due_s - self._clock.now())):
+            spent_s = self.cost_s
             self.tick(schedule.due_s)
             if self._end:
                 break
             if self._waiting:
                 schedule.retry(self._clock.now())
             else:
-                schedule.advance(self._clock.now(), self.cost_s)
+                schedule.advance(self._clock.now(), self.cost_s - spent_s)
         if not self._end:
             self.tick(self._clock.now(), final=True)
         self._reader.close()

@@ -189,4 +189,4 @@ def open_cpu(subject: Subject, stop: threading.Event) -> CpuReader:
     return CpuReader(subject, Files())
 
 
-PROBE = Probe(name="cpu", rate_hz=5.0, max_share=0.003, metrics=METRICS, open=open_cpu)
+PROBE = Probe(name="cpu", rate_hz=5.0, max_share=0.0025, metrics=METRICS, open=open_cpu)

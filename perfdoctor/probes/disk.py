@@ -107,4 +107,4 @@ def open_disk(subject: Subject, stop: threading.Event) -> DiskReader:
     return DiskReader(subject, Files(), lambda: psutil.disk_io_counters(perdisk=True) or {})
 
 
-PROBE = Probe(name="disk", rate_hz=5.0, max_share=0.001, metrics=METRICS, open=open_disk)
+PROBE = Probe(name="disk", rate_hz=5.0, max_share=0.0005, metrics=METRICS, open=open_disk)

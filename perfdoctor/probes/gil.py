@@ -148,4 +148,4 @@ def open_gil(subject: Subject, stop: threading.Event) -> GilReader:
     return GilReader(subject, stop, find_py_spy())
 
 
-PROBE = Probe(name="gil", rate_hz=1 / PERIOD_S, max_share=0.005, metrics=METRICS, open=open_gil)
+PROBE = Probe(name="gil", rate_hz=1 / PERIOD_S, max_share=0.004, metrics=METRICS, open=open_gil)

@@ -62,6 +62,8 @@ class GpuReader:
         self._found = False
         self._look_due_s = 0.0
         self._turn = 0
+        for handle in self._handles:
+            read_plain(nvml, handle)  # the first answers take the driver tens of milliseconds
 
     @property
     def gaps(self) -> Sequence[Gap]:
@@ -96,4 +98,4 @@ def open_gpu(subject: Subject, stop: threading.Event) -> GpuReader:
     return GpuReader(subject, open_nvml())
 
 
-PROBE = Probe(name="gpu", rate_hz=5.0, max_share=0.006, metrics=METRICS, open=open_gpu)
+PROBE = Probe(name="gpu", rate_hz=5.0, max_share=0.0085, metrics=METRICS, open=open_gpu)

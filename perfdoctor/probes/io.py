@@ -141,4 +141,4 @@ def open_io(subject: Subject, stop: threading.Event) -> IoReader:
     return IoReader(subject, Files())
 
 
-PROBE = Probe(name="io", rate_hz=5.0, max_share=0.002, metrics=METRICS, open=open_io)
+PROBE = Probe(name="io", rate_hz=5.0, max_share=0.0015, metrics=METRICS, open=open_io)

@@ -70,10 +70,12 @@ METRICS = (
 )
 
 
-def parse_status(content: bytes) -> tuple[int, int, int]:
-    """(resident, of files, anonymous) bytes of /proc/PID/status, which counts kB; 0 for a zombie."""
+def parse_status(content: bytes) -> tuple[int, int, int] | None:
+    """(resident, of files, anonymous) bytes of /proc/PID/status, which counts kB; None for a zombie."""
     keys = parse_keys(content, (b"VmRSS", b"RssFile", b"RssAnon"))
-    return keys.get(b"VmRSS", 0) * 1024, keys.get(b"RssFile", 0) * 1024, keys.get(b"RssAnon", 0) * 1024
+    if b"VmRSS" not in keys:
+        return None
+    return keys[b"VmRSS"] * 1024, keys.get(b"RssFile", 0) * 1024, keys.get(b"RssAnon", 0) * 1024
 
 
 def parse_vmstat(content: bytes) -> tuple[float | None, float | None]:
@@ -143,11 +145,12 @@ class MemoryReader:
                 self._files.drop(f"/proc/{pid}/stat")
                 continue
             self._faults.update(pid, (stat.major_faults,))
-            resident.append(parts)
+            if parts:
+                resident.append(parts)
         if resident:
             sums = (sum(column) for column in zip(*resident, strict=True))
             values["rss_bytes"], values["rss_file_bytes"], values["rss_anon_bytes"] = sums
-            values["major_faults"] = self._faults.sums[0]
+        values["major_faults"] = self._faults.sums[0]
 
     def close(self) -> None:
         self._files.close()

@@ -10,11 +10,11 @@ from perfdoctor.probes._subject import Subject
 
 
 def test_status_is_kilobytes():
-    """A zombie has none of these lines and no memory."""
+    """A zombie has none of these lines: nothing, not 0 bytes."""
     text = b"Name:\tx\nVmRSS:\t 300 kB\nRssAnon:\t 100 kB\nRssFile:\t 200 kB\n"
 
     assert (307_200, 204_800, 102_400) == memory.parse_status(text)
-    assert (0, 0, 0) == memory.parse_status(b"Name:\tx\nState:\tZ\n")
+    assert memory.parse_status(b"Name:\tx\nState:\tZ\n") is None
 
 
 def test_refaults_and_swap_are_pages():

@@ -71,7 +71,7 @@ def test_slots_stay_on_the_grid_when_a_read_is_late():
     """Half a slot late does not shift the slots after it."""
     schedule = Schedule(period_s=0.2, max_share=1.0, start_s=10.0)
 
-    schedule.advance(now_s=10.1, spent_s=0.0)
+    schedule.advance(now_s=10.1, cost_s=0.0)
 
     assert 10.2 == pytest.approx(schedule.due_s)
 
@@ -80,27 +80,32 @@ def test_missed_slots_are_skipped_not_caught_up():
     """After a stall of three slots the next one ahead is due."""
     schedule = Schedule(period_s=0.2, max_share=1.0, start_s=10.0)
 
-    schedule.advance(now_s=10.65, spent_s=0.0)
+    schedule.advance(now_s=10.65, cost_s=0.0)
 
     assert 10.8 == pytest.approx(schedule.due_s)
 
 
-def test_a_costly_probe_is_thinned_out():
-    """0.12 s of CPU at a share of 1 %, 0.02 s of it free, is affordable after 10 s."""
+@pytest.mark.parametrize(("cost_s", "due_s"), [(0.020, 0.2), (0.028, 1.0), (1.0, 2.2)])
+def test_a_costly_probe_is_thinned_out(cost_s, due_s):
+    """At a share of 1 % the 20 ms allowance is free, 8 ms more take 0.8 s, and nothing takes over 2 s."""
     schedule = Schedule(period_s=0.2, max_share=0.01, start_s=0.0)
 
-    schedule.advance(now_s=0.2, spent_s=0.12)
+    schedule.advance(now_s=0.1, cost_s=cost_s)
 
-    assert 10.0 == pytest.approx(schedule.due_s)
+    assert due_s == pytest.approx(schedule.due_s)
 
 
-def test_a_cheap_probe_keeps_its_rate():
-    """Within the allowance nothing is skipped."""
+def test_in_the_long_run_the_share_is_kept():
+    """4 ms a read at 1 %: once the allowance is used up, every second slot."""
     schedule = Schedule(period_s=0.2, max_share=0.01, start_s=0.0)
+    reads = 0
 
-    schedule.advance(now_s=0.01, spent_s=0.02)
+    while schedule.due_s < 100.0:
+        schedule.advance(schedule.due_s, cost_s=0.004)
+        reads += 1
 
-    assert 0.2 == pytest.approx(schedule.due_s)
+    assert 0.0101 >= reads * 0.004 / 100.0 - 0.02 / 100.0
+    assert 0.0095 <= reads * 0.004 / 100.0
 
 
 def test_a_sample_carries_its_lateness_and_cost():
