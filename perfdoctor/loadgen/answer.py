@@ -1,0 +1,101 @@
+"""What one streamed answer has told so far: mutable, filled event by event, judged at the end.
+
+Stamps stay raw integers of perf_counter_ns until the request ends, so that a token costs one list append.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+FIRST_TEXT_CHARS = 24  # RequestRecord.first_text
+_NO_JSON = msgspec.Raw(b"null")
+
+
+class Usage(msgspec.Struct):
+    """Token counts as OpenAI names them. Any: a server's odd type must not cost the whole stream."""
+
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
+    prompt_tokens_details: Any = None
+
+
+class Answer:
+    """The contents of one stream. `error` is the text of an in-band error."""
+
+    __slots__ = (
+        "done", "error", "finish_reason", "first_answer_ns", "first_event_ns", "first_text", "text",
+        "timings", "token_ns", "usage",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.token_ns: list[int] = []  # one stamp a chunk with generated payload
+        self.first_event_ns: int | None = None
+        self.first_answer_ns: int | None = None
+        self.first_text: str | None = None
+        self.text: Any = None  # payload of the last token that was parsed; a tool call is no text
+        self.finish_reason: str | None = None
+        self.done = False  # [DONE] came
+        self.error: str | None = None
+        self.usage: msgspec.Raw = _NO_JSON  # the last one seen, decoded when the request ends
+        self.timings: msgspec.Raw = _NO_JSON  # llama.cpp
+
+    def begin(self, reasoning: bool, at_ns: int) -> None:
+        """Called after each token until the first that is no reasoning."""
+        if not reasoning:
+            self.first_answer_ns = at_ns
+        if len(self.token_ns) == 1 and isinstance(self.text, str):
+            self.first_text = self.text[:FIRST_TEXT_CHARS]
+
+    def beside_tokens(self) -> tuple[object, ...]:
+        """Everything but the tokens; unchanged by a frame that only brings one."""
+        return self.usage, self.timings, self.finish_reason, self.error, self.done
+
+    def add_extras(self, usage: msgspec.Raw, timings: msgspec.Raw, error: msgspec.Raw) -> None:
+        """What may ride in any frame. The last usage wins; null, false and empty members are none."""
+        if decode_or_none(usage):
+            self.usage = usage
+        if decode_or_none(timings):
+            self.timings = timings
+        value = decode_or_none(error)
+        if value:
+            message = value.get("message") if isinstance(value, dict) else None
+            self.error = str(message or value)
+
+    @property
+    def complete(self) -> bool:
+        """The server said that it was finished; a bare end of the bytes is not enough."""
+        return self.done or self.finish_reason is not None
+
+    def token_counts(self) -> tuple[int | None, int | None, int | None]:
+        """(prompt, output, cached) tokens by the server's own usage; None where it told nothing usable."""
+        usage = decode_or_none(self.usage, Usage) or Usage()
+        details = usage.prompt_tokens_details
+        cached = details.get("cached_tokens") if isinstance(details, dict) else None
+        return _count(usage.prompt_tokens), _count(usage.completion_tokens), _count(cached)
+
+    def server_times(self) -> tuple[float | None, float | None]:
+        """(prefill, decode) seconds as llama.cpp measured them itself."""
+        timings = decode_or_none(self.timings)
+        if not isinstance(timings, dict):
+            return None, None
+        return _seconds(timings.get("prompt_ms")), _seconds(timings.get("predicted_ms"))
+
+
+def decode_or_none(raw: msgspec.Raw, kind: Any = Any) -> Any:
+    """A frame's optional member, decoded; None when absent or of another shape."""
+    try:
+        return msgspec.json.decode(raw, type=kind) if raw else None
+    except msgspec.MsgspecError:
+        return None
+
+
+def _count(value: Any) -> int | None:
+    """A plausible count: bool, negative and non-integer values are what broken servers send."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _seconds(value_ms: Any) -> float | None:
+    usable = isinstance(value_ms, (int, float)) and not isinstance(value_ms, bool) and value_ms >= 0
+    return value_ms / 1e3 if usable else None

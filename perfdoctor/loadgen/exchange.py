@@ -1,0 +1,177 @@
+"""One request from the instant it was due to its record."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import aiohttp
+import msgspec
+
+from perfdoctor.clock import Clock
+from perfdoctor.loadgen.answer import Answer
+from perfdoctor.loadgen.protocols._protocol import Protocol
+from perfdoctor.loadgen.reading import read_stream
+from perfdoctor.loadgen.sse import EventTooLong
+from perfdoctor.loadgen.time_limit import TimeLimit
+from perfdoctor.loadgen.transport import Dial, Transport, describe, outcome_of
+from perfdoctor.model import PhaseName, RequestRecord
+
+if TYPE_CHECKING:
+    from perfdoctor.redact import Redactor
+
+ERROR_CHARS = 300
+BODY_CHARS = 200  # of a body that should have been a stream
+ERROR_BODY_BYTES = 4096
+
+_FAILURES = (aiohttp.ClientError, OSError, asyncio.TimeoutError, msgspec.MsgspecError, EventTooLong)
+
+
+class Exchange:
+    """A request in progress; stamps are raw perf_counter_ns."""
+
+    __slots__ = (
+        "answer", "asked_tokens", "censored", "dial", "due_ns", "end_ns", "error", "headers_ns", "id",
+        "outcome", "phase", "refused_usage", "sent_ns", "status",
+    )  # fmt: skip
+
+    def __init__(self, id: int, phase: PhaseName, asked_tokens: int, due_ns: int) -> None:
+        self.id, self.phase, self.asked_tokens, self.due_ns = id, phase, asked_tokens, due_ns
+        self.sent_ns: int | None = None
+        self.headers_ns: int | None = None
+        self.end_ns: int | None = None
+        self.status: int | None = None
+        self.outcome = "ok"
+        self.error: str | None = None
+        self.censored = False
+        self.refused_usage = False  # the server does not know stream_options
+        self.answer = Answer()
+        self.dial = Dial()
+
+    async def run(
+        self,
+        transport: Transport,
+        protocol: Protocol,
+        body: bytes,
+        headers: Mapping[str, str],
+        limit_s: float,
+    ) -> None:
+        """Send and read to the end. Only a cancellation is raised, after it has been noted as censored."""
+        self.sent_ns = time.perf_counter_ns()
+        try:
+            with TimeLimit(limit_s):
+                async with transport.post(body, headers, self.dial) as response:
+                    self.headers_ns = time.perf_counter_ns()
+                    self.status = response.status
+                    await self._read(response, protocol)
+        except asyncio.CancelledError:
+            self.censored = True
+            self._fail("cancelled", "still open when the run ended")
+            raise
+        except _FAILURES as error:
+            if not self.answer.complete or self.answer.error:
+                self._fail(outcome_of(error), describe(error))
+        finally:
+            self.end_ns = time.perf_counter_ns()
+
+    async def _read(self, response: aiohttp.ClientResponse, protocol: Protocol) -> None:
+        if response.status != 200:
+            body = await _first_of(response)
+            self.refused_usage = response.status in (400, 422) and "stream_options" in body
+            self._fail(f"http_{response.status}", _message_in(body))
+        elif not _is_event_stream(response):
+            body = await _first_of(response)
+            self._fail("not_streamed", f"{response.content_type}: {body[:BODY_CHARS]}")
+        else:
+            await read_stream(response.content, protocol.read, self.answer)
+            outcome, why = judge(self.answer)
+            if outcome != "ok":
+                self._fail(outcome, why)
+
+    def _fail(self, outcome: str, why: str) -> None:
+        self.outcome, self.error = outcome, why
+
+    def record(self, clock: Clock, redactor: Redactor) -> RequestRecord:
+        """The finished request on the run's clock; its error text is short and holds no secret."""
+        answer, dial = self.answer, self.dial
+        at = tuple([clock.at(stamp) for stamp in answer.token_ns])
+        prompt_tokens, output_tokens, cached_tokens = answer.token_counts()
+        source: Literal["usage", "chunks"] | None = None if output_tokens is None else "usage"
+        if output_tokens is None and (at or self.outcome == "ok"):
+            output_tokens, source = len(at), "chunks"
+        prefill_s, decode_s = answer.server_times()
+        error = " ".join(redactor.clean(self.error).split())[:ERROR_CHARS] if self.error else None
+        return RequestRecord(
+            id=self.id,
+            phase=self.phase,
+            due_s=clock.at(self.due_ns),
+            sent_s=_at(clock, self.sent_ns),
+            connected_s=_at(clock, dial.connected_ns),
+            headers_s=_at(clock, self.headers_ns),
+            first_event_s=_at(clock, answer.first_event_ns),
+            first_token_s=at[0] if at else None,
+            first_answer_s=_at(clock, answer.first_answer_ns),
+            last_token_s=at[-1] if at else None,
+            end_s=_at(clock, self.end_ns),
+            token_at_s=at,
+            first_text=redactor.clean(answer.first_text) if answer.first_text else None,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            cached_tokens=cached_tokens,
+            token_source=source,
+            asked_tokens=self.asked_tokens,
+            finish_reason=answer.finish_reason,
+            status=self.status,
+            outcome=self.outcome,
+            error=error,
+            server_prefill_s=prefill_s,
+            server_decode_s=decode_s,
+            reused=dial.reused,
+            redialled=dial.redialled,
+            censored=self.censored,
+        )
+
+
+def judge(answer: Answer) -> tuple[str, str]:
+    """(outcome, why) of a stream that ended without a network failure.
+
+    Finished with no token is an answer; neither token nor finish_reason is none, even after a bare [DONE].
+    """
+    if answer.error is not None:
+        return "in_band_error", answer.error
+    if not answer.token_ns and answer.finish_reason is None:
+        return "empty", "the stream ended with neither a token nor a finish_reason"
+    if not answer.complete:
+        return "truncated", "the stream ended with neither finish_reason nor [DONE]"
+    return "ok", ""
+
+
+def _is_event_stream(response: aiohttp.ClientResponse) -> bool:
+    """A response that names no type at all is given the benefit of the doubt."""
+    return "Content-Type" not in response.headers or response.content_type == "text/event-stream"
+
+
+async def _first_of(response: aiohttp.ClientResponse) -> str:
+    """The first kilobytes of a body that is evidence, not a stream."""
+    kept = b""
+    while len(kept) < ERROR_BODY_BYTES and (read := await response.content.readany()):
+        kept += read
+    return kept[:ERROR_BODY_BYTES].decode("utf-8", "replace")
+
+
+def _message_in(body: str) -> str:
+    """The human part of an error body in the shapes servers use; else the body itself."""
+    try:
+        value: Any = msgspec.json.decode(body)
+    except msgspec.MsgspecError:
+        return body
+    for key in ("error", "message", "detail"):
+        if isinstance(value, dict) and value.get(key):
+            value = value[key]
+    return value if isinstance(value, str) else body
+
+
+def _at(clock: Clock, stamp_ns: int | None) -> float | None:
+    return None if stamp_ns is None else clock.at(stamp_ns)
