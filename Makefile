@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test check bench scenarios dist clean
+.PHONY: help demo test check schemas bench scenarios dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -35,6 +35,9 @@ check: $(VENV)/.dev ## format, lint, types, import contracts, unit and contract 
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m pytest -q tests/unit tests/cases tests/contract
+
+schemas: $(VENV)/.dev ## write the published JSON Schemas anew after a change of the types
+	$(BIN)/python -m perfdoctor.reports._schemas
 
 bench: $(VENV)/.dev ## ratios measured in one run; no limits enforced
 	for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

@@ -66,7 +66,7 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress and no n
 @app.callback()
 def root(
     no_color: Annotated[bool, typer.Option("--no-color", help="Plain text.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,  # see _debugging
 ) -> None:
     """Says where the time of an LLM server goes, what will make it faster, and by how much at most.
 
@@ -84,13 +84,11 @@ def root(
         from perfdoctor import console
 
         console.disable_colour()
-    _State.debug = debug
 
 
-class _State:
-    """Set once by the root callback."""
-
-    debug = False
+def _debugging() -> bool:
+    """Read from the arguments themselves, since parsing them may be what failed."""
+    return "--debug" in sys.argv
 
 
 @app.command()
@@ -378,7 +376,7 @@ def main() -> None:
     try:
         app()
     except PerfdoctorError as error:
-        if _State.debug:
+        if _debugging():
             raise
         console.print_error(error)
         sys.exit(error.exit_code)
@@ -388,7 +386,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
-        if _State.debug:
+        if _debugging():
             raise
         console.print_error(
             PerfdoctorError(

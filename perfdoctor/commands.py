@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 def judge_folder(run: store.Run) -> Diagnosis:
     """Judge a run and keep the result beside it. A function of the folder alone."""
     from perfdoctor.diagnosis import pipeline
+    from perfdoctor.reports import json
 
     diagnosis = pipeline.diagnose(run.facts, run.state, run.read_requests(), run.read_samples())
-    run.write_derived("diagnosis.json", msgspec.json.format(msgspec.json.encode(diagnosis), indent=1))
+    run.write_derived("diagnosis.json", json.encode(diagnosis).encode())
     return diagnosis
 
 
@@ -81,10 +82,10 @@ def show(bundle: Bundle, *, as_json: bool) -> None:
 
 
 def show_summary(summary: LoadSummary, *, as_json: bool, definitions: bool) -> None:
-    from perfdoctor.reports import terminal
+    from perfdoctor.reports import json, terminal
 
     if as_json:
-        _print_plain(msgspec.json.format(msgspec.json.encode(summary), indent=2).decode())
+        _print_plain(json.encode(summary))
     else:
         terminal.print_summary(console.out(), summary, definitions)
 

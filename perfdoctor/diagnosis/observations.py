@@ -88,7 +88,7 @@ class Observations:
     def why_missing(self, probe: str) -> str:
         base = probe.partition(".")[0]
         for state in self.facts.probes:
-            if state.probe in (probe, base) and state.status != "ok":
+            if state.probe in (probe, base) and (state.status != "ok" or state.why):
                 return f"probe {state.probe} is {state.status}" + (f": {state.why}" if state.why else "")
         if probe in self._refusals:
             return f"probe {probe}: {self._refusals[probe]}"

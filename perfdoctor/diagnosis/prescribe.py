@@ -37,6 +37,7 @@ CONTEXT_PER_SLOT = 4096
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z_]+)\}")
 _VERDICT_ORDER = {"confirmed": 0, "conditional": 1}
+_EFFORT_ORDER = {"configure": 0, "rewrite": 1, "buy": 2}
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,6 +50,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Fix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One file of the catalogue. `leaves`: lowest and highest share of the `removes` rows that remains.
 
+    `effort`: a setting or another server, a change of the program, or other hardware.
     Empty `engines`, `devices` or `dtypes` mean any. `instead` names the safe replacements of a refuted fix.
     """
 
@@ -58,6 +60,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     verdict: Literal["confirmed", "conditional", "refuted"]
     documents: tuple[str, ...]
     source: str
+    effort: Literal["configure", "rewrite", "buy"] = "configure"
     engines: tuple[str, ...] = ()
     devices: tuple[Literal["cpu", "cuda"], ...] = ()
     dtypes: tuple[str, ...] = ()
@@ -100,7 +103,7 @@ def offers(
     rows: Sequence[LedgerRow],
     fixes: Iterable[Fix] | None = None,
 ) -> tuple[FixOffer, ...]:
-    """At most four fixes for a finding: confirmed ones first, then by how much they may gain.
+    """At most four fixes for a finding: confirmed ones first, then by effort and by how much they may gain.
 
     `rows` are of the ledger the finding belongs to; without them nothing is bounded.
     """
@@ -190,10 +193,12 @@ def _applies(fix: Fix, finding_class: str, facts: RunFacts) -> bool:
     )
 
 
-def _rank(fix: Fix, gain: tuple[float, float] | None) -> tuple[int, float, float, str]:
-    """By the middle of the bound (geometric, these are factors): its upper end alone rewards vagueness."""
+def _rank(fix: Fix, gain: tuple[float, float] | None) -> tuple[int, int, float, float, str]:
+    """Surest and least effort first, then by the middle of the bound (geometric, these are factors): its
+    upper end alone rewards vagueness."""
     low, high = gain or (1.0, 1.0)
-    return _VERDICT_ORDER[fix.verdict], -math.sqrt(low * high), sum(fix.leaves), fix.id
+    effort = _EFFORT_ORDER[fix.effort]
+    return _VERDICT_ORDER[fix.verdict], effort, -math.sqrt(low * high), sum(fix.leaves), fix.id
 
 
 def _offer(fix: Fix, gain: tuple[float, float] | None, facts: RunFacts) -> FixOffer:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import ctypes
 import os
 import sys
 import threading
@@ -30,11 +32,13 @@ if TYPE_CHECKING:
     from perfdoctor.local.engine import Engine
 
 FAILED = 3  # exit code, as of every error of the target
+PR_SET_PTRACER, PR_SET_PTRACER_ANY = 0x59616D61, -1  # prctl(2), of the Yama security module
 
 
 def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
     threading.Thread(target=_end_with_parent, name="lifeline", daemon=True).start()
+    _let_siblings_trace()
     channel = Channel(args.channel_fd, Clock(zero_ns=args.zero_ns))
     try:
         _serve(args, channel)
@@ -64,6 +68,13 @@ def _end_with_parent() -> None:
     """Nobody writes to our standard input; it ends when the parent does, however it died."""
     sys.stdin.buffer.read()
     os._exit(1)
+
+
+def _let_siblings_trace() -> None:
+    """Where Yama lets only ancestors trace (ptrace_scope 1), py-spy is a sibling and needs to be let in."""
+    with contextlib.suppress(OSError, AttributeError):
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(PR_SET_PTRACER, ctypes.c_ulong(PR_SET_PTRACER_ANY), 0, 0, 0)
 
 
 def _serve(args: argparse.Namespace, channel: Channel) -> None:

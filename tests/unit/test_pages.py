@@ -36,7 +36,7 @@ def test_a_rule_shows_its_limits_with_their_sources():
     page = pages.find_page("slow-storage-load")
 
     assert "rule" == page.kind
-    assert "- load.storage_wait.share at least 30 % (diagnosis 3.1" in page.body_markdown
+    assert "- load.storage_wait.share at least 30 %" in page.body_markdown
     assert "- keep-the-page-cache-warm: " in page.body_markdown
     assert "Advice that does not hold" in page.body_markdown
 
