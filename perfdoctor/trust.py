@@ -16,12 +16,14 @@ LAG_DEGRADED = 0.05  # loop lag p99 as a share of the median end-to-end time
 LAG_INVALID = 0.20  # the same: a fifth of what is measured is the client's
 WAIT_INVALID = 0.25  # share of wall time the driver's thread was runnable but had no CPU
 LATE_DEGRADED = 0.10  # send lateness p99 as a share of the median end-to-end time
+TIMER_S = 0.001  # loop timers count whole milliseconds, so lag below one cannot be told from none
 FAILED_DEGRADED = 0.01
 FAILED_INVALID = 0.50
 
 
 def judge(client: ClientFacts, records: Sequence[RequestRecord]) -> Trust:
-    """`error_s` is the client's own timing error: its loop lag at the 99th percentile."""
+    """`error_s` bounds the client's own timing error: loop lag at the 99th percentile plus a timer tick."""
+    lag_s = client.loop_lag_p99_s
     steady = [r for r in records if r.phase == "steady"] or list(records)
     e2e = stats.percentile(latency.present(latency.e2e(r) for r in latency.ok_records(steady)), 0.5)
     invalid: list[str] = []
@@ -39,7 +41,7 @@ def judge(client: ClientFacts, records: Sequence[RequestRecord]) -> Trust:
 
     return Trust(
         status="invalid" if invalid else "degraded" if degraded else "valid",
-        error_s=client.loop_lag_p99_s,
+        error_s=None if lag_s is None else lag_s + TIMER_S,
         reasons=tuple(invalid + degraded),
     )
 
