@@ -11,7 +11,8 @@ import random
 _SUBJECTS = (
     "the harbour", "an old clock", "the night train", "a quiet library", "the northern wind",
     "her neighbour", "the small bakery", "a retired engineer", "the river", "the committee",
-    "a travelling musician", "the garden", "his younger brother", "the lighthouse", "a careful reader", "the market", "the orchestra", "a stray dog",
+    "a travelling musician", "the garden", "his younger brother", "the lighthouse", "a careful reader",
+    "the market", "the orchestra", "a stray dog",
 )  # fmt: skip
 _VERBS = (
     "remembers", "explains", "carries", "measures", "follows", "repairs", "describes", "surprises", "watches",

@@ -90,7 +90,9 @@ SCRIPTS: dict[str, list[Step]] = {
     "not-http": [b"220 mail.example.com ESMTP\r\n", CLOSE],
     "hangs": [CHUNKED_HEAD, chunk(ROLE), chunk(TOKENS[0]), 30.0],
     "exit": [CHUNKED_HEAD, chunk(TOKENS[0]), 0.05, EXIT],
-    "comments": stream(b": hello\n\n", ROLE, b": ping 1/2\n" + TOKENS[0], TOKENS[1], b": ping\n\n", FINISH, DONE),
+    "comments": stream(
+        b": hello\n\n", ROLE, b": ping 1/2\n" + TOKENS[0], *TOKENS[1:], b": ping\n\n", FINISH, DONE
+    ),
     "keepalive-data": stream(b"data: : keepalive\n\n", ROLE, *TOKENS, FINISH, DONE),
     "null-choices": stream(ROLE, *TOKENS, frame({"choices": None}), FINISH, usage(3), DONE),
     "no-done": stream(ROLE, *TOKENS, FINISH),

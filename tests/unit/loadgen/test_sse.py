@@ -68,7 +68,8 @@ def test_byte_by_byte(name):
 
 
 LINES = st.sampled_from([
-    b"data: x", b"data:y", b"data", b": c", b"event: e", b"", b"data: " + TOKEN, b"\xef\xbb\xbf", b"data: [DONE]",
+    b"data: x", b"data:y", b"data", b": c", b"event: e", b"", b"data: " + TOKEN, b"\xef\xbb\xbf",
+    b"data: [DONE]",
 ])  # fmt: skip
 STREAMS = st.one_of(
     st.sampled_from([stream for stream, _ in ROWS.values()]),

@@ -1,0 +1,33 @@
+"""Prompts: reproducible, of the asked length, and never sharing a prefix."""
+
+import itertools
+
+import pytest
+
+from perfdoctor.loadgen.prompts import make_prompt
+
+
+def test_same_seed_and_request_give_the_same_prompt():
+    """A run can be repeated word for word."""
+    assert make_prompt(0, 1, 48) == make_prompt(0, 1, 48)
+
+
+@pytest.mark.parametrize(("one", "other"), [((0, 1), (0, 2)), ((0, 1), (1, 1))])
+def test_prompts_share_no_prefix_worth_caching(one, other):
+    """Neither within a run nor between two seeds: the common start is shorter than three words."""
+    first, second = make_prompt(*one, 200).split(), make_prompt(*other, 200).split()
+
+    shared = list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
+
+    assert 3 > len(shared)
+
+
+@pytest.mark.parametrize("words", [24, 48, 500, 4000])
+def test_length_is_as_asked(words):
+    """About one clause off at most."""
+    assert make_prompt(3, 7, words) and abs(len(make_prompt(3, 7, words).split()) - words) <= 12
+
+
+def test_a_tiny_prompt_is_still_a_question():
+    """Below a dozen words only the frame is left."""
+    assert 5 <= len(make_prompt(0, 1, 1).split()) <= 20

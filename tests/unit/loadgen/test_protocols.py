@@ -1,0 +1,207 @@
+"""One event at a time: what counts as a token, and what rides beside it."""
+
+import msgspec
+import pytest
+
+from perfdoctor.loadgen.answer import FIRST_TEXT_CHARS, Answer
+from perfdoctor.loadgen.protocols import chat, completions
+from perfdoctor.loadgen.protocols._protocol import Ask
+from perfdoctor.registry import discover
+
+
+def read(*events, protocol=chat.PROTOCOL):
+    """An answer that read these events at 100, 101, ... ns."""
+    answer = Answer()
+    for at_ns, event in enumerate(events, start=100):
+        raw = event if isinstance(event, bytes) else msgspec.json.encode(event)
+        protocol.read(raw, at_ns, answer)
+    return answer
+
+
+def delta(finish=None, **members):
+    return {"choices": [{"index": 0, "delta": members, "finish_reason": finish}]}
+
+
+PAYLOAD = {
+    "content": {"content": "hi"},
+    "reasoning": {"reasoning": "hm"},
+    "reasoning_content": {"reasoning_content": "hm"},
+    "refusal": {"refusal": "no"},
+    "tool call name": {"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": ""}}]},
+    "old function call": {"function_call": {"arguments": "{"}},
+    "role in every delta": {"role": "assistant", "content": "hi"},
+    "content of an odd type": {"content": [{"type": "text", "text": "hi"}]},
+    "space": {"content": " "},
+}
+NO_PAYLOAD = {
+    "role only": {"role": "assistant"},
+    "role and empty text": {"role": "assistant", "content": ""},
+    "role and null": {"role": "assistant", "content": None},
+    "empty": {},
+    "empty reasoning": {"reasoning_content": "", "reasoning": None},
+    "empty tool calls": {"tool_calls": []},
+}
+
+
+@pytest.mark.parametrize("members", PAYLOAD.values(), ids=PAYLOAD)
+def test_generated_content_of_any_kind_is_a_token(members):
+    """A model that thinks, refuses or calls a tool has answered."""
+    assert [100] == read(delta(**members)).token_ns
+
+
+@pytest.mark.parametrize("members", NO_PAYLOAD.values(), ids=NO_PAYLOAD)
+def test_a_delta_without_content_is_no_token(members):
+    """A role chunk comes before anything was computed: it must not stop the TTFT clock."""
+    answer = read(delta(**members))
+
+    assert [] == answer.token_ns
+    assert 100 == answer.first_event_ns
+
+
+def test_reasoning_is_the_first_token_but_not_the_first_answer():
+    """Both times exist apart."""
+    answer = read(delta(role="assistant"), delta(reasoning="hm"), delta(reasoning="so"), delta(content="Hi"))
+
+    assert [101, 102, 103] == answer.token_ns
+    assert 103 == answer.first_answer_ns
+    assert "hm" == answer.first_text
+
+
+def test_an_answer_that_only_reasons_has_no_first_answer():
+    """Cut off while thinking: None, not the last token."""
+    assert read(delta(reasoning="hm"), delta("length")).first_answer_ns is None
+
+
+def test_first_text_is_short_and_of_the_first_token_only():
+    """It only serves to recognise a prompt's tail."""
+    answer = read(delta(content="x" * 100), delta(content="later"))
+
+    assert "x" * FIRST_TEXT_CHARS == answer.first_text
+    assert read(delta(tool_calls=[{"index": 0}]), delta(content="hi")).first_text is None
+
+
+def test_finish_reason_may_come_with_text():
+    """vLLM puts it on the last token."""
+    answer = read(delta("length", content="hi"))
+
+    assert ([100], "length", True) == (answer.token_ns, answer.finish_reason, answer.complete)
+
+
+def test_the_last_usage_wins_wherever_it_rides():
+    """In the finish chunk, in a chunk of its own, or in every chunk; a later null does not erase it."""
+    first = {**delta(content="a"), "usage": {"prompt_tokens": 7, "completion_tokens": 1}}
+    last = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}
+    cached = {"usage": {**last["usage"], "prompt_tokens_details": {"cached_tokens": 5}}}
+
+    assert (7, 2, None) == read(first, last, {"choices": [], "usage": None}).token_counts()
+    assert (7, 2, 5) == read(first, {**delta("stop"), **cached}).token_counts()
+    assert (None, None, None) == read(delta(content="a")).token_counts()
+
+
+@pytest.mark.parametrize("count", [-1, 2.5, "2", True, None])
+def test_an_implausible_count_is_unknown(count):
+    """Missing, not zero and not an error: the tokens themselves arrived."""
+    answer = read(delta(content="a"), {"choices": [], "usage": {"completion_tokens": count}})
+
+    assert (None, None, None) == answer.token_counts()
+
+
+@pytest.mark.parametrize("usage", [[], "none", 3, {}])
+def test_usage_of_another_shape_costs_only_itself(usage):
+    """The stream goes on."""
+    answer = read(delta(content="a"), {"choices": [], "usage": usage}, delta("stop"))
+
+    assert (None, None, None) == answer.token_counts()
+    assert answer.complete
+
+
+def test_llamacpp_timings_are_seconds():
+    """prompt_ms and predicted_ms of the server's own clock."""
+    timings = {"prompt_ms": 12.5, "predicted_ms": 80, "cache_n": 3}
+
+    assert (0.0125, 0.08) == read({"choices": [], "timings": timings}).server_times()
+    assert (None, None) == read(delta("stop")).server_times()
+    assert (None, 0.08) == read({"timings": {"prompt_ms": -1, "predicted_ms": 80}}).server_times()
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        ({"message": "out of memory", "code": 500}, "out of memory"),
+        ("boom", "boom"),
+        ({"code": 7}, "{'code': 7}"),
+    ],
+)
+def test_an_error_frame_is_noted_with_its_message(error, text):
+    """In whatever shape it comes."""
+    assert text == read(delta(content="a"), {"error": error}).error
+
+
+@pytest.mark.parametrize("error", [None, {}, "", False])
+def test_an_empty_error_is_none(error):
+    """Some servers carry the member in every frame."""
+    assert read({**delta(content="a"), "error": error}).error is None
+
+
+@pytest.mark.parametrize("frame", [{"choices": None}, {"choices": []}, {}, {"choices": [{"index": 0}]}])
+def test_frames_without_choices_are_tolerated(frame):
+    """They are frames, but no tokens."""
+    assert [] == read(frame).token_ns
+
+
+@pytest.mark.parametrize("event", [b"", b" ", b": keepalive", b"[DONE]"])
+def test_what_is_no_frame_is_no_first_event(event):
+    """Keep-alives that gateways send as data are neither JSON nor the first byte of an answer."""
+    answer = read(event)
+
+    assert answer.first_event_ns is None
+    assert (event == b"[DONE]") == answer.done
+
+
+@pytest.mark.parametrize("event", [b"{nonsense", b"hello", b"[1]", b'{"choices":{}}', b'{"choices":["x"]}'])
+def test_what_cannot_be_a_frame_is_refused(event):
+    """The driver turns this into bad_stream."""
+    with pytest.raises(msgspec.DecodeError):
+        read(event)
+
+
+def test_completions_carry_text():
+    """`choices[].text`; an empty text is none."""
+    answer = read(
+        {"choices": [{"index": 0, "text": ""}]},
+        {"choices": [{"index": 0, "text": "s"}]},
+        {"choices": [{"index": 0, "text": "", "finish_reason": "stop"}], "usage": {"completion_tokens": 1}},
+        protocol=completions.PROTOCOL,
+    )
+
+    assert ([101], 101, "s", "stop") == (
+        answer.token_ns, answer.first_answer_ns, answer.first_text, answer.finish_reason,
+    )  # fmt: skip
+    assert (None, 1, None) == answer.token_counts()
+
+
+def test_bodies_ask_for_a_stream_with_usage():
+    """What every server must be able to read."""
+    ask = Ask(model="m", prompt="Hello", max_tokens=5)
+    common = {"model": "m", "stream": True, "stream_options": {"include_usage": True}, "max_tokens": 5}
+
+    assert common | {"messages": [{"role": "user", "content": "Hello"}]} == chat.PROTOCOL.body(ask)
+    assert common | {"prompt": "Hello"} == completions.PROTOCOL.body(ask)
+
+
+def test_optional_members_appear_only_when_wanted():
+    """A strict server refuses what it does not know."""
+    plain = chat.PROTOCOL.body(Ask(model="m", prompt="Hello", max_tokens=5, usage=False))
+    warm = chat.PROTOCOL.body(Ask(model="m", prompt="Hello", max_tokens=5, temperature=0.0))
+
+    assert "stream_options" not in plain and "temperature" not in plain
+    assert 0.0 == warm["temperature"]
+
+
+def test_both_protocols_are_discovered():
+    """A protocol is a file."""
+    found = {
+        name: protocol.path for name, protocol, _ in discover("perfdoctor.loadgen.protocols", "PROTOCOL")
+    }
+
+    assert {"chat": "/chat/completions", "completions": "/completions"} == found
