@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perfdoctor import flags
 from perfdoctor.errors import CannotJudge, PerfdoctorError, UsageError
 
 if TYPE_CHECKING:
-    from perfdoctor.model import Diagnosis, Scenario
-    from perfdoctor.session import Orders
+    from perfdoctor.model import Diagnosis
 
 INTERRUPTED = 130
 INTERNAL = 70  # a bug of ours; EX_SOFTWARE of sysexits.h
@@ -32,35 +32,6 @@ app = typer.Typer(
 )
 scenarios = typer.Typer(no_args_is_help=True, help="The labelled fault benchmark.")
 app.add_typer(scenarios, name="scenario")
-
-Endpoint = Annotated[
-    str | None, typer.Option(metavar="URL", help="An OpenAI-compatible server, with or without /v1.")
-]
-Model = Annotated[
-    str | None,
-    typer.Option(
-        metavar="tiny|shape:NAME|FOLDER",
-        help="Serve this model in a child process; with --endpoint: the served model's name.",
-    ),
-]
-Api = Annotated[str, typer.Option(metavar="chat|completions", help="Which API to call.")]
-KeyEnv = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Environment variable that holds the API key; never the key itself."),
-]
-Headers = Annotated[
-    list[str] | None, typer.Option("--header", metavar="'NAME: VALUE'", help="Extra header; repeatable.")
-]
-Concurrency = Annotated[int, typer.Option("-c", "--concurrency", min=1, help="Requests open at a time.")]
-Requests = Annotated[int | None, typer.Option("-n", "--requests", min=1, help="Stop after this many.")]
-Duration = Annotated[str | None, typer.Option(metavar="30s", help="Stop after this long.")]
-Warmup = Annotated[int, typer.Option(min=0, help="Requests sent first and left out of the numbers.")]
-PromptTokens = Annotated[int, typer.Option(min=1, help="Length of the made-up prompts, about.")]
-OutputTokens = Annotated[int, typer.Option(min=1, help="max_tokens of every request.")]
-Timeout = Annotated[str, typer.Option(metavar="2m", help="Limit of one whole request.")]
-Out = Annotated[Path | None, typer.Option("-o", "--out", help="Run folder to write.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the JSON contract and nothing else on stdout.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress and no notes on stderr.")]
 
 
 @app.callback()
@@ -94,24 +65,24 @@ def _debugging() -> bool:
 @app.command()
 def diagnose(
     run: Annotated[str | None, typer.Argument(help="Judge this run folder again, or `latest`.")] = None,
-    endpoint: Endpoint = None,
-    model: Model = None,
-    api: Api = "chat",
-    concurrency: Concurrency = 4,
-    requests: Requests = None,
-    duration: Duration = None,
-    warmup: Warmup = 2,
-    prompt_tokens: PromptTokens = 48,
-    output_tokens: OutputTokens = 48,
-    timeout: Timeout = "2m",
-    api_key_env: KeyEnv = None,
-    header: Headers = None,
+    endpoint: flags.Endpoint = None,
+    model: flags.Model = None,
+    api: flags.Api = "chat",
+    concurrency: flags.Concurrency = 4,
+    requests: flags.Requests = None,
+    duration: flags.Duration = None,
+    warmup: flags.Warmup = 2,
+    prompt_tokens: flags.PromptTokens = 48,
+    output_tokens: flags.OutputTokens = 48,
+    timeout: flags.Timeout = "2m",
+    api_key_env: flags.KeyEnv = None,
+    header: flags.Headers = None,
     device: Annotated[str | None, typer.Option(metavar="cpu|cuda", help="Of the local model.")] = None,
     dtype: Annotated[str | None, typer.Option(metavar="bfloat16", help="Of the local model.")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of the local model.")] = None,
-    out: Out = None,
-    json: AsJson = False,
-    quiet: Quiet = False,
+    out: flags.Out = None,
+    json: flags.AsJson = False,
+    quiet: flags.Quiet = False,
 ) -> None:
     """Find where the time goes: drive load, sample the machine, name the bottleneck and its fix.
 
@@ -133,24 +104,24 @@ def diagnose(
     else:
         options = {"device": device, "dtype": dtype, "threads": str(threads) if threads else None}
         target = Target(
-            endpoint=endpoint if endpoint or model else _found_server(),
+            endpoint=endpoint if endpoint or model else flags.found_server(),
             model=model,
-            api=_api(api),
-            headers=_headers(header),
+            api=flags.api(api),
+            headers=flags.headers(header),
             api_key_env=api_key_env,
             options={k: v for k, v in options.items() if v},
         )
         load = Load(
             concurrency=concurrency,
             requests=requests,
-            duration_s=_seconds(duration) if duration else None if requests else STEADY_S,
+            duration_s=flags.seconds(duration) if duration else None if requests else STEADY_S,
             warmup_requests=warmup,
             baseline_requests=5,
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
-            timeout_s=_seconds(timeout),
+            timeout_s=flags.seconds(timeout),
         )
-        orders = _orders("diagnose", Scenario(target=target, load=load), out)
+        orders = flags.orders("diagnose", Scenario(target=target, load=load), out)
         bundle = commands.run_and_judge(orders, quiet)
     commands.show(bundle, as_json=json)
     _exit_for(bundle.diagnosis)
@@ -158,22 +129,22 @@ def diagnose(
 
 @app.command(name="load-test")
 def load_test(
-    endpoint: Endpoint = None,
-    model: Model = None,
-    api: Api = "chat",
-    concurrency: Concurrency = 1,
-    requests: Requests = None,
-    duration: Duration = None,
-    warmup: Warmup = 1,
-    prompt_tokens: PromptTokens = 48,
-    output_tokens: OutputTokens = 48,
-    timeout: Timeout = "2m",
-    api_key_env: KeyEnv = None,
-    header: Headers = None,
+    endpoint: flags.Endpoint = None,
+    model: flags.Model = None,
+    api: flags.Api = "chat",
+    concurrency: flags.Concurrency = 1,
+    requests: flags.Requests = None,
+    duration: flags.Duration = None,
+    warmup: flags.Warmup = 1,
+    prompt_tokens: flags.PromptTokens = 48,
+    output_tokens: flags.OutputTokens = 48,
+    timeout: flags.Timeout = "2m",
+    api_key_env: flags.KeyEnv = None,
+    header: flags.Headers = None,
     definitions: Annotated[bool, typer.Option("--definitions", help="Say what each number means.")] = False,
-    out: Out = None,
-    json: AsJson = False,
-    quiet: Quiet = False,
+    out: flags.Out = None,
+    json: flags.AsJson = False,
+    quiet: flags.Quiet = False,
 ) -> None:
     """Drive a server with a fixed number of users and measure what they see.
 
@@ -187,22 +158,22 @@ def load_test(
     from perfdoctor.model import Load, Scenario, Target
 
     target = Target(
-        endpoint=endpoint if endpoint or model else _found_server(),
+        endpoint=endpoint if endpoint or model else flags.found_server(),
         model=model,
-        api=_api(api),
-        headers=_headers(header),
+        api=flags.api(api),
+        headers=flags.headers(header),
         api_key_env=api_key_env,
     )
     load = Load(
         concurrency=concurrency,
         requests=requests or (None if duration else 10 * concurrency),
-        duration_s=_seconds(duration) if duration else None,
+        duration_s=flags.seconds(duration) if duration else None,
         warmup_requests=warmup,
         prompt_tokens=prompt_tokens,
         output_tokens=output_tokens,
-        timeout_s=_seconds(timeout),
+        timeout_s=flags.seconds(timeout),
     )
-    summary = commands.load_test(_orders("load-test", Scenario(target=target, load=load), out), quiet)
+    summary = commands.load_test(flags.orders("load-test", Scenario(target=target, load=load), out), quiet)
     commands.show_summary(summary, as_json=json, definitions=definitions)
     _exit_for_state(summary.state)
     if summary.trust.status == "invalid":
@@ -213,7 +184,7 @@ def load_test(
 def report(
     run: Annotated[str, typer.Argument(help="A run folder, its name, or `latest`.")] = "latest",
     html: Annotated[bool, typer.Option("--html", help="One self-contained file.")] = False,
-    json: AsJson = False,
+    json: flags.AsJson = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="For an issue or a wiki.")] = False,
     definitions: Annotated[bool, typer.Option("--definitions", help="Say what each number means.")] = False,
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to write.")] = None,
@@ -239,8 +210,8 @@ def report(
 
 @app.command()
 def check(
-    endpoint: Endpoint = None,
-    json: AsJson = False,
+    endpoint: flags.Endpoint = None,
+    json: flags.AsJson = False,
 ) -> None:
     """Which probes work here, and the command that would enable each of the others.
 
@@ -281,7 +252,7 @@ def scenario_list() -> None:
 @scenarios.command(name="run")
 def scenario_run(
     names: Annotated[list[str], typer.Argument(help="Names from `scenario list`, or `all`.")],
-    quiet: Quiet = False,
+    quiet: flags.Quiet = False,
 ) -> None:
     """Cause a fault for real, diagnose it, and say whether the verdict was right. Exit 1 when one was not.
 
@@ -293,67 +264,6 @@ def scenario_run(
 
     if not scenario.run_all(names, quiet):
         raise typer.Exit(1)
-
-
-# ------------------------------------------------------------------------------ from flags to records
-
-
-def _orders(command: str, scenario: Scenario, out: Path | None) -> Orders:
-    from perfdoctor.session import Orders, own_argv
-
-    name = scenario.target.api_key_env
-    secret = os.environ.get(name) if name else None
-    if name and not secret:
-        raise UsageError(
-            f"the environment variable {name} is not set",
-            "--api-key-env names the variable that holds the key.",
-            f"export {name}=... and run again",
-        )
-    return Orders(
-        scenario=scenario,
-        command=command,
-        argv=own_argv(),
-        out=out,
-        secret=secret,
-        probes=command == "diagnose",
-    )
-
-
-def _api(text: str) -> Literal["chat", "completions"]:
-    known: dict[str, Literal["chat", "completions"]] = {"chat": "chat", "completions": "completions"}
-    if text not in known:
-        raise UsageError(f"--api {text} is unknown", "", f"use one of: {', '.join(known)}")
-    return known[text]
-
-
-def _seconds(text: str) -> float:
-    from perfdoctor.units import parse_duration
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-
-
-def _headers(lines: list[str] | None) -> dict[str, str]:
-    pairs = [line.partition(":") for line in lines or []]
-    if any(not colon or not name.strip() for name, colon, _ in pairs):
-        raise UsageError("a header is written 'Name: value'", "", "--header 'X-Tenant: blue'")
-    return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def _found_server() -> str:
-    from perfdoctor import console, preflight
-
-    found, tried = preflight.find_local_server()
-    if not found:
-        raise UsageError(
-            "no target given, and no server found on this machine",
-            f"Tried {', '.join(tried)}.",
-            "perfdoctor diagnose --endpoint URL, or without any server: perfdoctor diagnose --model tiny",
-        )
-    console.say(f"Found a server at {found}")
-    return found
 
 
 def _exit_for_state(state: str) -> None:

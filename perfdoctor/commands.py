@@ -14,7 +14,7 @@ from perfdoctor.progress import Watch
 
 if TYPE_CHECKING:
     from perfdoctor.reports._bundle import Bundle
-    from perfdoctor.session import Orders
+    from perfdoctor.stages import Orders
 
 
 def judge_folder(run: store.Run) -> Diagnosis:

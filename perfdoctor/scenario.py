@@ -21,7 +21,7 @@ from perfdoctor.errors import PerfdoctorError, UsageError
 from perfdoctor.model import Diagnosis, Scenario
 
 if TYPE_CHECKING:
-    from perfdoctor.session import Orders
+    from perfdoctor.stages import Orders
 
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
 
@@ -96,11 +96,10 @@ def run_all(names: Sequence[str], quiet: bool) -> bool:
 def run_one(scenario: Scenario, quiet: bool) -> Outcome:
     """Cause the fault, diagnose, compare with what the file expects."""
     from perfdoctor import commands
-    from perfdoctor.session import own_argv
 
     try:
         with _injected(scenario) as (injected, prefix):
-            bundle = commands.run_and_judge(_orders(injected, prefix, own_argv()), quiet)
+            bundle = commands.run_and_judge(_orders(injected, prefix), quiet)
     except _Skip as reason:
         return Outcome(scenario.name, "skipped", str(reason))
     except PerfdoctorError as error:
@@ -116,10 +115,12 @@ class _Skip(Exception):
     """This machine cannot cause the fault."""
 
 
-def _orders(scenario: Scenario, prefix: tuple[str, ...], argv: tuple[str, ...]) -> Orders:
-    from perfdoctor.session import Orders
+def _orders(scenario: Scenario, prefix: tuple[str, ...]) -> Orders:
+    from perfdoctor.stages import Orders
 
-    return Orders(scenario=scenario, command=f"scenario-{scenario.name}", argv=argv, prefix=prefix)
+    return Orders(
+        scenario=scenario, command=f"scenario-{scenario.name}", argv=tuple(sys.argv[1:]), prefix=prefix
+    )
 
 
 @contextlib.contextmanager

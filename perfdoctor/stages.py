@@ -1,0 +1,137 @@
+"""The phases of load, in order, and what a Ctrl-C does to them.
+
+warm-up -> baseline (one at a time) -> steady -> profile (local model only)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perfdoctor import store
+from perfdoctor.clock import Clock
+from perfdoctor.errors import ServerDied
+from perfdoctor.loadgen.driver import Driver, Stage
+from perfdoctor.local.launch import LocalServer
+from perfdoctor.model import Load, Phase, Scenario
+from perfdoctor.progress import Watch
+
+TICK_S = 0.25
+MIN_STEADY_REQUESTS = 12  # a slow model gets more time until this many have a chance to finish
+MAX_STEADY_S = 180.0
+PROFILED_STEPS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What the command line asked for, beyond the scenario."""
+
+    scenario: Scenario
+    command: str
+    argv: tuple[str, ...] = ()
+    out: Path | None = None
+    secret: str | None = None
+    probes: bool = True
+    prefix: tuple[str, ...] = ()  # put before the local child's command line (a fault to inject)
+
+
+@dataclass(slots=True)
+class Conduct:
+    """The state of one run while it is being made."""
+
+    orders: Orders
+    watch: Watch
+    clock: Clock = field(default_factory=Clock)
+    phases: list[Phase] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    server: LocalServer | None = None
+    interrupted: bool = False
+
+
+async def drive(run: Conduct, writer: store.RunWriter, load: Load) -> None:
+    """All phases, each written to run.json as it ends. Raises what made the target undrivable."""
+    target = writer.facts.scenario.target
+    async with Driver(target, load, run.clock, writer.append_request, run.orders.secret) as driver:
+        with _interrupts(run, driver):
+            async for stage, title in _stages(run, load):
+                await _run_stage(run, writer, driver, stage, title)
+                if run.interrupted or driver.aborted:
+                    break
+        writer.update(client=driver.client_facts())
+        if driver.aborted and not run.interrupted:
+            raise driver.aborted
+
+
+async def _stages(run: Conduct, load: Load) -> AsyncIterator[tuple[Stage, str]]:
+    """The phases in order. The steady phase's length is chosen after the baseline has shown the pace."""
+    if load.warmup_requests:
+        yield Stage("warmup", 1, requests=load.warmup_requests), "Warming up"
+    if load.baseline_requests:
+        yield Stage("baseline", 1, requests=load.baseline_requests), "Baseline, one request at a time"
+    duration_s = _steady_duration(run, load)
+    title = f"Load, {load.concurrency} at a time"
+    yield Stage("steady", load.concurrency, requests=load.requests, duration_s=duration_s), title
+    if run.server and run.orders.probes:
+        headers = {"X-Perfdoctor-Profile": str(PROFILED_STEPS)}
+        tokens = max(load.output_tokens, 3 * PROFILED_STEPS)
+        stage = Stage("profile", 1, requests=1, headers=headers, output_tokens=tokens)
+        yield stage, "Profiling a few decode steps"
+
+
+def _steady_duration(run: Conduct, load: Load) -> float | None:
+    """Long enough for a dozen answers at the pace of the baseline, up to three minutes."""
+    baseline = next((p for p in run.phases if p.name == "baseline"), None)
+    if load.duration_s is None or load.requests is not None or baseline is None:
+        return load.duration_s
+    pace_s = (baseline.end_s - baseline.start_s) / max(1, load.baseline_requests)
+    return min(MAX_STEADY_S, max(load.duration_s, MIN_STEADY_REQUESTS * pace_s))
+
+
+async def _run_stage(run: Conduct, writer: store.RunWriter, driver: Driver, stage: Stage, title: str) -> None:
+    length = f"{stage.duration_s:.0f} s" if stage.duration_s else f"{stage.requests} requests"
+    run.watch.begin(title, length)
+    task = asyncio.create_task(driver.run_stage(stage))
+    try:
+        while not task.done():
+            await asyncio.wait({task}, timeout=TICK_S)
+            run.watch.tick(driver.snapshot())
+            writer.check()
+            if run.server and not run.server.alive() and not task.done():
+                raise ServerDied(
+                    "the local model server died while it was being measured",
+                    "Its last words are in log.txt of the run folder.",
+                    f"perfdoctor report {writer.path}",
+                )
+    except BaseException:
+        driver.request_stop()
+        driver.request_stop()
+        await asyncio.wait({task}, timeout=5)
+        raise
+    phase = task.result()
+    run.phases.append(phase)
+    writer.update(phases=tuple(run.phases))
+
+
+@contextlib.contextmanager
+def _interrupts(run: Conduct, driver: Driver) -> Iterator[None]:
+    """First Ctrl-C: finish what is open and seal. Second: cancel it. SIGTERM counts as the first."""
+    running = asyncio.get_running_loop()
+
+    def stop() -> None:
+        if not run.interrupted:
+            run.watch.note("Stopping: open requests may finish. Ctrl-C again cancels them.")
+        run.interrupted = True
+        driver.request_stop()
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for number in signals:
+        running.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in signals:
+            running.remove_signal_handler(number)
