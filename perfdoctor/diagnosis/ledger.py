@@ -16,6 +16,7 @@ from perfdoctor.diagnosis.signals import load
 from perfdoctor.model import Ledger, LedgerRow
 
 UNEXPLAINED = "unexplained"
+ROUNDING = 1e-12  # of the whole: what adding floats loses
 OVERLAP_TOLD = 0.01  # of the whole; less is rounding of clocks
 ROWS = (
     "client_wait", "connect", "network", "server_queue", "tokenise", "prefill", "decode.memory",
@@ -59,8 +60,14 @@ def _account(split: spans.Split, shares: Mapping[str, float], waiting: float) ->
     rows["prefill"] = prefill * (1 - waiting)
     for row, share in shares.items():
         rows[row] = decoding * (1 - waiting) * share
-    rows[UNEXPLAINED] = max(0.0, split.total_s - math.fsum(rows.values()))
+    rows[UNEXPLAINED] = _left(split.total_s, rows)
     return _Account(split.total_s, rows)
+
+
+def _left(total_s: float, rows: Mapping[str, float]) -> float:
+    """What the rows leave of the whole; a difference below the sum's own rounding is nothing."""
+    left = total_s - math.fsum(rows.values())
+    return left if left > ROUNDING * total_s else 0.0
 
 
 def _sources(splits: spans.Splits, shares: decode.DecodeShares) -> dict[str, str]:
@@ -139,7 +146,7 @@ def _load_rows(obs: Observations) -> tuple[LedgerRow, ...]:
     sources: dict[str, str] = {}
     for phase in phases:
         _add_phase(obs, phase, parts, sources)
-    parts[UNEXPLAINED] = max(0.0, whole - math.fsum(parts.values()))
+    parts[UNEXPLAINED] = _left(whole, parts)
     sources[UNEXPLAINED] = "what no source accounts for"
     return tuple(
         LedgerRow(row=row, seconds=seconds, share=seconds / whole, source=sources[row])
