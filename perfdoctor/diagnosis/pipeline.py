@@ -44,7 +44,9 @@ def diagnose(
     ground = judge.Ground(table, kept, table["drive.seconds"].value or 0.0, barred)
     findings, states = _findings(facts, ground)
     roofed = roof.measure_roof(facts, table)
-    decided = verdict.decide(verdict.Grounds(trusted, findings, states, table, roofed, too_thin))
+    loads_seen = any(phase.name == "load" for phase in facts.phases)
+    grounds = verdict.Grounds(trusted, findings, states, table, roofed, kept, too_thin, loads_seen)
+    decided = verdict.decide(grounds)
     return Diagnosis(
         run=facts.run,
         state=state,

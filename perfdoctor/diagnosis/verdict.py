@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 from perfdoctor import units
 from perfdoctor.diagnosis.measure import Table
-from perfdoctor.model import Finding, Roof, RuleState, RunFacts, Trust, Verdict
+from perfdoctor.model import Finding, Ledger, Roof, RuleState, RunFacts, Trust, Verdict
 
+LOAD_CLASSES = ("disk-io",)
 SCALED = 1.2  # the same number below which serial-server speaks of no scaling
 NEAR_ROOF = 0.70  # guess: healthy and saturated
+FULL = 0.90  # of a resource; the same number from which serial-server speaks of overload
+CONTENDED = 0.10  # of the serving thread's time in the run queue; others take its CPU, so it is not well
 QUEUED = 0.20  # the limit of serial-server
 
 
@@ -24,7 +27,9 @@ class Grounds:
     states: Sequence[RuleState]
     table: Table
     roof: Roof
+    ledger: Ledger
     too_thin: str
+    loads_seen: bool  # the run watched the model being loaded
 
 
 def decide(grounds: Grounds) -> Verdict:
@@ -58,12 +63,12 @@ def _summary_of(causes: Sequence[Finding]) -> str:
 
 
 def _healthy(grounds: Grounds) -> Verdict | None:
-    """Shown, not left over: throughput grew with the load, or the roof is near. Waiting in line then means
-    that all of it is in use."""
+    """Shown, not left over: throughput grew with the load, or what it runs on is fully used by it. Waiting in
+    line then means that all of it is in use."""
     scaling, queue = _value(grounds, "throughput.scaling"), _value(grounds, "server.queue.share")
     serial = any(s.cls == "scheduling" and s.status != "clear" for s in grounds.states)
-    near = grounds.roof.achievable_share
-    if serial or not ((scaling or 0) >= SCALED or (near or 0) >= NEAR_ROOF):
+    near, full = grounds.roof.achievable_share, _saturation(grounds)
+    if serial or not ((scaling or 0) >= SCALED or (near or 0) >= NEAR_ROOF or full):
         return None
     users = _value(grounds, "drive.concurrency") or 0
     parts = []
@@ -71,6 +76,8 @@ def _healthy(grounds: Grounds) -> Verdict | None:
         parts.append(f"{users:.0f} users get {units.number(scaling)} times the tokens of one")
     if near is not None and near >= NEAR_ROOF:
         parts.append(f"decoding is at {units.share(near)} of what the hardware achieves")
+    if full:
+        parts.append(f"{full} in use, so more users need more of it")
     if queue is not None and queue >= QUEUED:
         parts.append(f"{units.share(queue)} of a request is queue, so it is at its capacity")
     elif queue is not None:
@@ -85,21 +92,36 @@ def _healthy(grounds: Grounds) -> Verdict | None:
     )
 
 
+def _saturation(grounds: Grounds) -> str:
+    """The resource this server fills, in words, or nothing: full because others use it does not count."""
+    full, waits = _value(grounds, "server.saturation.share"), _value(grounds, "cpu.serving.runq_wait.share")
+    if full is None or full < FULL or (waits or 0.0) >= CONTENDED:
+        return ""
+    name = grounds.table["server.saturation.share"].source or "its busiest resource"
+    return f"{name} are {units.share(full)}"
+
+
 def _unresolved(grounds: Grounds) -> Verdict:
     unknown = _unknown(grounds)
-    if unknown:
-        return Verdict(
-            status="insufficient_evidence",
-            summary=f"No cause was found, and not all could be judged: {unknown}.",
-        )
-    return Verdict(
-        status="insufficient_evidence",
-        summary="None of the judged causes applies, yet throughput did not grow with the load.",
+    what = (
+        f"No cause was found, and not all could be judged: {unknown}."
+        if unknown
+        else "None of the judged causes applies, yet throughput did not grow with the load."
     )
+    largest = sorted(grounds.ledger.mean, key=lambda row: -row.share)[:2]
+    if largest:
+        rows = ", ".join(f"{row.row} {units.share(row.share)}" for row in largest)
+        what += f" Most of a request is {rows}."
+    return Verdict(status="insufficient_evidence", summary=what)
 
 
 def _unknown(grounds: Grounds) -> str:
-    return ", ".join(s.rule for s in grounds.states if s.status == "unknown")
+    """Rules that could not be judged; those of loading only where the run watched a model being loaded."""
+    return ", ".join(
+        s.rule
+        for s in grounds.states
+        if s.status == "unknown" and (grounds.loads_seen or s.cls not in LOAD_CLASSES)
+    )
 
 
 def _value(grounds: Grounds, name: str) -> float | None:
