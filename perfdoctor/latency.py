@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -73,23 +74,34 @@ def without_prompt_tail(records: Sequence[RequestRecord]) -> tuple[RequestRecord
     """Leave out a leading chunk that the server sent before it generated anything.
 
     Some servers stream the end of the prompt template (`<think>\\n`) at once, so that a naive TTFT is the
-    time to an echo. No name is checked: the chunk is an echo when answers that ran to their token limit came
-    in more chunks than tokens. Answers that stopped by themselves spend one token on the invisible end mark,
-    so as many chunks as tokens is already one too many, but then the first gap must be out of line too.
+    time to an echo. No name is checked: most answers begin with the same chunk, and there is one chunk more
+    than tokens. Only some answers can show that, because a token may pass without a chunk: the end mark of an
+    answer that stopped by itself, and the marks between reasoning and answer. So those that ran to their
+    limit within one of the two decide (the driver's first request, of two tokens, is made for it); without
+    any, as many chunks as tokens is already one too many, but then the first gap must be out of line too.
     """
-    texts = {r.first_text for r in records if r.first_text}
-    echo = {text for text in texts if _is_echo([r for r in records if r.first_text == text])}
+    texts = Counter(r.first_text for r in records if r.first_text)
+    echo = {
+        text
+        for text, times in texts.items()
+        if times > texts.total() / 2 and _is_echo([r for r in records if r.first_text == text])
+    }
     return tuple(_drop_head(r) if r.first_text in echo else r for r in records)
 
 
 def _is_echo(group: Sequence[RequestRecord]) -> bool:
     counted = [r for r in group if r.token_source == "usage" and r.output_tokens and not r.head_chunks]
-    capped = [r for r in counted if r.finish_reason == "length"]
-    if capped:
-        return sum(_chunk_surplus(r) > 0 for r in capped) > len(capped) / 2
-    stopped = [r for r in counted if len(r.token_at_s) >= 4]
-    surplus = [r for r in stopped if _chunk_surplus(r) >= 0 and _first_gap_out_of_line(r)]
-    return len(stopped) >= 3 and len(surplus) > len(stopped) / 2
+    plain = [r for r in counted if r.finish_reason == "length" and _is_of_one_kind(r)]
+    if plain:
+        return sum(_chunk_surplus(r) > 0 for r in plain) > len(plain) / 2
+    others = [r for r in counted if len(r.token_at_s) >= 4]
+    surplus = [r for r in others if _chunk_surplus(r) >= 0 and _first_gap_out_of_line(r)]
+    return len(others) >= 3 and len(surplus) > len(others) / 2
+
+
+def _is_of_one_kind(record: RequestRecord) -> bool:
+    """All reasoning, or all answer."""
+    return record.first_answer_s is None or record.first_answer_s == record.first_token_s
 
 
 def _chunk_surplus(record: RequestRecord) -> int:

@@ -24,6 +24,7 @@ TICK_S = 0.25
 MIN_STEADY_REQUESTS = 12  # a slow model gets more time until this many have a chance to finish
 MAX_STEADY_S = 180.0
 PROFILED_STEPS = 16
+SHORTEST_ANSWER = 2  # tokens: so few that a chunk which is none of them shows (latency.without_prompt_tail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ async def drive(run: Conduct, writer: store.RunWriter, load: Load) -> None:
 async def _stages(run: Conduct, load: Load) -> AsyncIterator[tuple[Stage, str]]:
     """The phases in order. The steady phase's length is chosen after the baseline has shown the pace."""
     if load.warmup_requests:
-        yield Stage("warmup", 1, requests=load.warmup_requests), "Warming up"
+        short = min(SHORTEST_ANSWER, load.output_tokens)
+        yield Stage("warmup", 1, requests=load.warmup_requests, first_tokens=short), "Warming up"
     if load.baseline_requests:
         yield Stage("baseline", 1, requests=load.baseline_requests), "Baseline, one request at a time"
     duration_s = _steady_duration(run, load)

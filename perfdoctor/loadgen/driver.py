@@ -44,6 +44,11 @@ class Stage:
     duration_s: float | None = None
     headers: dict[str, str] = field(default_factory=dict)
     output_tokens: int | None = None  # None: the load's
+    first_tokens: int | None = None  # of one more request, before the others; None: no such request
+
+    @property
+    def total(self) -> int | None:
+        return self.requests + 1 if self.requests and self.first_tokens else self.requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ class Driver:
         self._next_id = 0
         self._steady_facts: ClientFacts | None = None
         self._last_facts = ClientFacts()
-        self._begin(None)
+        self._begin(Stage("warmup", 1))
         self._stops = 0
         self.aborted: PerfdoctorError | None = None
 
@@ -126,7 +131,7 @@ class Driver:
 
     async def run_stage(self, stage: Stage) -> Phase:
         """Drive one stage to its end, its drain included."""
-        self._begin(stage.requests)
+        self._begin(stage)
         health = self._health
         users: list[asyncio.Task[None]] = []
         with health.watching():
@@ -150,8 +155,9 @@ class Driver:
 
     # -- the stage's inside
 
-    def _begin(self, requests: int | None) -> None:
-        self._left = requests  # None: no limit
+    def _begin(self, stage: Stage) -> None:
+        self._left = stage.total  # None: no limit
+        self._first_tokens = stage.first_tokens
         self._issuing = True
         self._ok = self._failed = self._tokens = 0
         self._open: set[Exchange] = set()
@@ -194,7 +200,8 @@ class Driver:
 
     async def _request(self, stage: Stage, due_ns: int) -> Exchange:
         self._next_id += 1
-        tokens = stage.output_tokens or self._load.output_tokens
+        tokens = self._first_tokens or stage.output_tokens or self._load.output_tokens
+        self._first_tokens = None
         prompt = make_prompt(self._load.seed, self._next_id, self._load.prompt_tokens)
         ask = Ask(self._model, prompt, tokens, self._load.temperature, self._ask_usage)
         exchange = Exchange(self._next_id, stage.phase, tokens, due_ns)

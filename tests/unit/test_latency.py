@@ -7,16 +7,21 @@ from perfdoctor.model import RequestRecord
 
 
 def answer(
-    *token_at_s: float, tokens: int | None = None, finish: str = "length", first: str = "\n"
+    *token_at_s: float,
+    tokens: int | None = None,
+    finish: str = "length",
+    first: str = "\n",
+    reasoned: bool = False,
 ) -> RequestRecord:
-    """A request sent at 1 s, due at 0 s, whose payload chunks came at these instants."""
+    """A request sent at 1 s, due at 0 s, whose payload chunks came at these instants; `reasoned`: all but the
+    last were reasoning."""
     return RequestRecord(
         id=1,
         phase="steady",
         due_s=0.0,
         sent_s=1.0,
         first_token_s=token_at_s[0] if token_at_s else None,
-        first_answer_s=token_at_s[-1] if token_at_s else None,
+        first_answer_s=token_at_s[-1 if reasoned else 0] if token_at_s else None,
         last_token_s=token_at_s[-1] if token_at_s else None,
         token_at_s=token_at_s,
         first_text=first,
@@ -28,7 +33,7 @@ def answer(
 
 def test_times_count_from_sent_and_the_schedule_from_due():
     """The same answer has a service latency and a latency from its due time."""
-    record = answer(3.0, 4.0, 5.0)
+    record = answer(3.0, 4.0, 5.0, reasoned=True)
 
     assert 2.0 == latency.ttft(record)
     assert 4.0 == latency.ttfa(record)
@@ -103,3 +108,30 @@ def test_failed_and_cut_off_requests_are_not_ok():
     open_ = RequestRecord(id=3, phase="steady", due_s=0.0, censored=True)
 
     assert (good,) == latency.ok_records([good, bad, open_])
+
+
+def test_prompt_tail_is_found_in_answers_that_lost_marks_when_a_plain_one_shows_it():
+    """Answers that leave their reasoning lose its marks, so they have fewer chunks than tokens; one short
+    answer without marks decides for all that begin alike."""
+    crossing = [answer(1.01, 9.0, 9.1, tokens=6, reasoned=True) for _ in range(9)]
+    short = answer(1.01, 9.0, tokens=1)
+
+    corrected = latency.without_prompt_tail([short, *crossing])
+
+    assert [8.0] * 10 == [latency.ttft(r) for r in corrected]
+
+
+def test_a_first_token_that_most_answers_share_is_kept():
+    """A model may begin every answer with the same token: as many chunks as tokens in those without marks."""
+    crossing = [answer(1.01, 9.0, 9.1, 9.2, tokens=4, reasoned=True) for _ in range(9)]
+    short = answer(1.01, 9.0, tokens=2)
+
+    assert (short, *crossing) == latency.without_prompt_tail([short, *crossing])
+
+
+def test_a_rare_first_chunk_is_no_prompt_tail():
+    """A prompt's tail begins every answer; a token that came in two chunks once does not."""
+    others = [answer(2.0, 2.1, 2.2, first=text) for text in ("a", "b", "c")]
+    split = answer(2.0, 2.1, 2.2, tokens=2)
+
+    assert (split, *others) == latency.without_prompt_tail([split, *others])
