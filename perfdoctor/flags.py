@@ -46,6 +46,7 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress and no n
 
 
 def orders(command: str, scenario: Scenario, out: Path | None) -> Orders:
+    from perfdoctor.redact import masked_arguments
     from perfdoctor.stages import Orders
 
     name = scenario.target.api_key_env
@@ -59,7 +60,7 @@ def orders(command: str, scenario: Scenario, out: Path | None) -> Orders:
     return Orders(
         scenario=scenario,
         command=command,
-        argv=tuple(sys.argv[1:]),
+        argv=masked_arguments(sys.argv[1:]),
         out=out,
         secret=secret,
         probes=command == "diagnose",

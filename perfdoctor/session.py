@@ -20,7 +20,7 @@ from perfdoctor.local.launch import launch
 from perfdoctor.model import Phase, RunFacts, Scenario, TargetFacts
 from perfdoctor.probes import _calibrate, _host, _processes, _residency, _sampler
 from perfdoctor.progress import Watch
-from perfdoctor.redact import url_secrets
+from perfdoctor.redact import header_secrets, url_secrets
 from perfdoctor.stages import Conduct, Orders
 
 
@@ -62,7 +62,7 @@ def conduct(orders: Orders, watch: Watch) -> Path:
 
 def _secrets(orders: Orders) -> tuple[str, ...]:
     target = orders.scenario.target
-    found = [orders.secret or "", *target.headers.values(), *url_secrets(target.endpoint or "")]
+    found = [orders.secret or "", *header_secrets(target.headers), *url_secrets(target.endpoint or "")]
     return tuple(s for s in found if s)
 
 

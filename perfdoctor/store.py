@@ -67,8 +67,8 @@ class RunWriter:
         self._write_facts()
         import tomli_w
 
-        scenario = _plain(msgspec.to_builtins(facts.scenario))
-        self._replace("scenario.toml", tomli_w.dumps(scenario).encode())
+        scenario = redactor.clean_tree(_plain(msgspec.to_builtins(facts.scenario)))
+        write_atomically(self.path / "scenario.toml", tomli_w.dumps(scenario).encode())
         self._flusher = threading.Thread(target=self._flush_forever, name="store", daemon=True)
         self._flusher.start()
 
@@ -128,15 +128,23 @@ class RunWriter:
         with self._lock:
             pending, self._pending = self._pending, {}
         for name, lines in pending.items():
-            block = self._redactor.clean_bytes(b"\n".join(lines) + b"\n")
+            block = self._clean(name, lines)
             with _disk_errors(self.path), (self.path / name).open("ab") as file:
                 file.write(block)
 
-    def _write_facts(self) -> None:
-        self._replace("run.json", msgspec.json.format(msgspec.json.encode(self.facts), indent=1))
+    def _clean(self, name: str, lines: list[bytes]) -> bytes:
+        """Records keep their structure, whatever a secret looks like; log and stacks are plain text."""
+        block = b"\n".join(lines) + b"\n"
+        if not self._redactor.found_in(block):
+            return block
+        if not name.endswith(".jsonl"):
+            return self._redactor.clean_bytes(block)
+        trees = (self._redactor.clean_tree(msgspec.json.decode(line)) for line in lines)
+        return b"".join(msgspec.json.encode(tree) + b"\n" for tree in trees)
 
-    def _replace(self, name: str, content: bytes) -> None:
-        write_atomically(self.path / name, self._redactor.clean_bytes(content))
+    def _write_facts(self) -> None:
+        tree = self._redactor.clean_tree(msgspec.to_builtins(self.facts))
+        write_atomically(self.path / "run.json", msgspec.json.format(msgspec.json.encode(tree), indent=1))
 
 
 class Run:

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-FIRST_TEXT_CHARS = 24  # RequestRecord.first_text
 _NO_JSON = msgspec.Raw(b"null")
 
 
@@ -46,7 +45,7 @@ class Answer:
         if not reasoning:
             self.first_answer_ns = at_ns
         if len(self.token_ns) == 1 and isinstance(self.text, str):
-            self.first_text = self.text[:FIRST_TEXT_CHARS]
+            self.first_text = self.text  # whole: a secret in it is recognised before it is cut
 
     def beside_tokens(self) -> tuple[object, ...]:
         """Everything but the tokens; unchanged by a frame that only brings one."""

@@ -25,7 +25,7 @@ from perfdoctor.loadgen.protocols._protocol import Ask, Protocol
 from perfdoctor.loadgen.refusal import Verdicts
 from perfdoctor.loadgen.transport import Transport, completion_url
 from perfdoctor.model import ClientFacts, Load, Phase, PhaseName, RequestRecord, Target
-from perfdoctor.redact import Redactor, clean_url, url_secrets
+from perfdoctor.redact import Redactor, clean_url, header_secrets, url_secrets
 from perfdoctor.registry import load_member
 
 # Between the first sends of two users: else their connects queue in this client, charged to the server.
@@ -80,7 +80,7 @@ class Driver:
         url = completion_url(endpoint, self._protocol.path)
         key = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._transport = Transport(url, {**key, **target.headers}, load.timeout_s)
-        self._redactor = Redactor([secret or "", *target.headers.values(), *url_secrets(endpoint)])
+        self._redactor = Redactor([secret or "", *header_secrets(target.headers), *url_secrets(endpoint)])
         self._model = target.served_name or target.model or _NO_MODEL
         self._verdicts = Verdicts(clean_url(url), self._model, has_key=bool(secret))
         self._ask_usage = True

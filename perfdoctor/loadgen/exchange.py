@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perfdoctor.redact import Redactor
 
 ERROR_CHARS = 300
-BODY_CHARS = 200  # of a body that should have been a stream
+FIRST_TEXT_CHARS = 24  # RequestRecord.first_text
 ERROR_BODY_BYTES = 4096
 
 _FAILURES = (aiohttp.ClientError, OSError, asyncio.TimeoutError, msgspec.MsgspecError, EventTooLong)
@@ -83,7 +83,7 @@ class Exchange:
             self._fail(f"http_{response.status}", _message_in(body))
         elif not _is_event_stream(response):
             body = await _first_of(response)
-            self._fail("not_streamed", f"{response.content_type}: {body[:BODY_CHARS]}")
+            self._fail("not_streamed", f"{response.content_type}: {body}")
         else:
             await read_stream(response.content, protocol.read, self.answer)
             outcome, why = judge(self.answer)
@@ -116,7 +116,7 @@ class Exchange:
             last_token_s=at[-1] if at else None,
             end_s=_at(clock, self.end_ns),
             token_at_s=at,
-            first_text=redactor.clean(answer.first_text) if answer.first_text else None,
+            first_text=redactor.clean(answer.first_text)[:FIRST_TEXT_CHARS] if answer.first_text else None,
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
             cached_tokens=cached_tokens,

@@ -18,7 +18,7 @@ import httpx
 
 from perfdoctor.errors import NotOpenai, TargetError, UsageError
 from perfdoctor.preflight.failures import CONNECT_S, READ_S, explain
-from perfdoctor.redact import Redactor, clean_url, url_secrets
+from perfdoctor.redact import Redactor, clean_url, header_secrets, url_secrets
 
 BODY_LIMIT = 4 * 2**20  # the longest known answer, vLLM's /metrics, has 51 kB
 
@@ -69,7 +69,7 @@ class Control:
     ) -> None:
         self._url = normalise(endpoint)
         self.root = clean_url(self._url)
-        keys = [value for name, value in (headers or {}).items() if _is_key(name)]
+        keys = header_secrets(headers or {})
         self.clean = Redactor([*([secret] if secret else []), *keys, *url_secrets(self._url)]).clean
         sent = {"Accept": "application/json, */*", **(headers or {})}
         if secret:
@@ -116,10 +116,6 @@ class Control:
         text = self.clean(raw.decode("utf-8", "replace"))
         headers = {name.lower(): self.clean(value) for name, value in response.headers.items()}
         return Answer(response.status_code, headers, text, _parsed(text))
-
-
-def _is_key(header: str) -> bool:
-    return any(word in header.lower() for word in ("auth", "key", "token", "secret", "cookie"))
 
 
 def _parsed(text: str) -> Any:
