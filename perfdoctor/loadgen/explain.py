@@ -69,9 +69,12 @@ def _tls(url: str, text: str) -> PerfdoctorError:
 
 
 def _unreachable(url: str, text: str) -> PerfdoctorError:
+    why = "The port is closed, the host name is wrong, or the server is still loading its model."
+    if url.startswith("https") and "timeout" in text:
+        why = "A firewall drops the packets, or the port speaks plain http and waits for more."
     return Unreachable(
         f"nothing answers at {url}: {text}",
-        "The port is closed, the host name is wrong, or the server is still loading its model.",
+        why,
         f"check with: curl -v {_base(url)}/models",
     )
 

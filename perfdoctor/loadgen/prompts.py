@@ -27,17 +27,16 @@ _OBJECTS = (
 _LINKS = ("because", "while", "although", "until", "whenever", "and later", "so that", "after")
 
 
+_CLAUSE_WORDS = 10  # about
+_ENDING = "nobody asks. Tell me what happens next."
+
+
 def make_prompt(seed: int, request: int, words: int) -> str:
-    """About `words` words (at least a dozen); the same seed and request give the same text."""
-    rng = random.Random(f"{seed}/{request}")
-    parts = [f"Note {rng.getrandbits(40):010x} of reader {request}:"]
-    count = len(parts[0].split())
-    while count < words - _ENDING_WORDS:
-        clause = f"{rng.choice(_SUBJECTS)} {rng.choice(_VERBS)} {rng.choice(_OBJECTS)} {rng.choice(_LINKS)}"
-        parts.append(clause)
-        count += len(clause.split())
-    return " ".join(parts) + _ENDING
-
-
-_ENDING = " nobody asks. Tell me what happens next."
-_ENDING_WORDS = len(_ENDING.split())
+    """A prompt of `words` words (at least a dozen); the same seed and request give the same text."""
+    rng = random.Random((seed << 32) + request)
+    opening = f"Note {rng.getrandbits(40):010x} of reader {request}:"
+    body_words = max(0, words - len(opening.split()) - len(_ENDING.split()))
+    clauses = body_words // _CLAUSE_WORDS * 2 + 2
+    columns = [rng.choices(column, k=clauses) for column in (_SUBJECTS, _VERBS, _OBJECTS, _LINKS)]
+    body = " ".join(part for clause in zip(*columns, strict=True) for part in clause)
+    return " ".join([opening, *body.split(" ")[:body_words], _ENDING])

@@ -28,6 +28,7 @@ class Verdicts:
     model: str
     has_key: bool
     any_ok: bool = False
+    answered: bool = False  # with anything, if only an error status or half a stream
     alike: int = 0  # failures in a row of the same class
     last: RequestRecord | None = None  # the last of them; None after a success
     mixed: bool = False  # more than one class of failure was seen
@@ -36,6 +37,7 @@ class Verdicts:
         """Take in a finished request; an error when the run should end."""
         if record.censored:
             return None
+        self.answered |= record.status is not None
         if record.outcome == "ok":
             self.any_ok, self.alike, self.last = True, 0, None
             return None
@@ -52,9 +54,8 @@ class Verdicts:
     def _give_up(self, refusals: int, lost_connects: int) -> PerfdoctorError | None:
         if self.last is None:
             return None
-        if self.any_ok:
-            lost = self.last.outcome == "connect" and self.alike >= lost_connects
-            return server_died(self.url, self.last) if lost else None
-        if self.mixed or self.alike < refusals:
+        if self.answered and self.last.outcome == "connect":
+            return server_died(self.url, self.last) if self.alike >= lost_connects else None
+        if self.any_ok or self.mixed or self.alike < refusals:
             return None
         return explain(self.last, self.url, self.model, self.has_key)

@@ -159,8 +159,16 @@ def _outcome_of_payload_error(text: str) -> str:
 
 def describe(error: Exception) -> str:
     """What the exception says, marked when TLS is what failed; some carry no message but their name."""
+    if isinstance(error, aiohttp.ClientResponseError):  # no HTTP came back
+        return " ".join(error.message.split()).removesuffix(" ^")  # without aiohttp's pointer into the bytes
     text = str(error) or type(error).__name__
+    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, _DURING_HANDSHAKE):
+        return TLS_PREFIX + "the connection was closed during the handshake"
     return TLS_PREFIX + text if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)) else text
+
+
+# a plain connect is refused or times out; only a handshake can be cut off after it
+_DURING_HANDSHAKE = (ConnectionResetError, ConnectionAbortedError)
 
 
 def completion_url(endpoint: str, path: str) -> str:

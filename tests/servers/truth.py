@@ -6,7 +6,7 @@
     POST /t/ttft_ms=20&gap_ms=10&tokens=8/v1/chat/completions      the same with other timing
     POST /s/NAME/v1/chat/completions       the bytes of script NAME (SCRIPTS, or one put there by a test)
     PUT  /s/NAME                           a script as JSON steps
-    GET  /truth                            {X-Request-Id: {"received_ns": ..., "sent_ns": [...]}}
+    GET  /truth                            {X-Request-Id: {"received_ns": 1, "sent_ns": [2], "prompt": ""}}
     GET  [...]/v1/models, /health          what a client looks at first
 
 Stamps are CLOCK_MONOTONIC, which a client on the same host shares; each token's text is the stamp at which it
@@ -46,6 +46,7 @@ from tests.servers.truth_scripts import (
     chunk,
     delta,
     error_body,
+    head,
     usage,
     whole,
 )
@@ -65,7 +66,7 @@ class _Server:
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         served = 0
         try:
-            while request := await _read_request(reader):
+            while request := await _read_request(reader, writer):
                 if not await self._answer(request, served, writer):
                     break
                 served += 1
@@ -118,6 +119,7 @@ class _Server:
         self.told[request.headers.get("x-request-id", "")] = {
             "received_ns": request.received_ns,
             "sent_ns": sent_ns,
+            "prompt": str(json.loads(request.body).get("messages")),
         }
         writer.write(CHUNKED_HEAD + chunk(ROLE))
         due_s = request.received_ns / 1e9 + options["ttft_ms"] / 1e3
@@ -141,11 +143,13 @@ class _Request:
     received_ns: int
 
 
-async def _read_request(reader: asyncio.StreamReader) -> _Request | None:
-    try:
-        block = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
+async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Request | None:
+    start = await reader.read(1)
+    if start == b"\x16":  # a TLS client; plain servers answer this in plain text
+        writer.write(head(400, "text/plain", "Content-Length: 0\r\n"))
+    if start in (b"", b"\x16"):
         return None
+    block = start + await reader.readuntil(b"\r\n\r\n")
     first, *lines = block.decode("latin-1").split("\r\n")[:-2]
     method, path, _ = first.split(" ", 2)
     headers = {key.lower(): value.strip() for key, _, value in (line.partition(":") for line in lines)}

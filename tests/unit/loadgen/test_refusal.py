@@ -11,7 +11,7 @@ URL = "http://127.0.0.1:8000/v1/chat/completions"
 
 
 def record(outcome="ok", error=None, censored=False):
-    status = int(outcome[5:]) if outcome.startswith("http_") else None
+    status = int(outcome[5:]) if outcome.startswith("http_") else 200 if outcome == "ok" else None
     return RequestRecord(
         id=1, phase="steady", due_s=0.0, outcome=outcome, error=error, status=status, censored=censored
     )
@@ -60,6 +60,16 @@ def test_five_lost_connects_in_a_row_are_a_dead_server():
     assert (6, ServerDied) == watch("ok", *["connect"] * LOST_CONNECTS)
     assert watch("ok", *["connect"] * (LOST_CONNECTS - 1), "ok", "connect") is None
     assert (8, ServerDied) == watch("ok", "reset", "truncated", *["connect"] * 5)
+
+
+def test_a_server_may_die_in_its_first_answer():
+    """Nothing was ever ok, but something did answer."""
+    verdicts = Verdicts(URL, "tiny", has_key=False)
+    verdicts.note(RequestRecord(id=1, phase="warmup", due_s=0.0, outcome="truncated", status=200), 1)
+
+    errors = [verdicts.note(record("connect", "refused"), 1) for _ in range(LOST_CONNECTS)]
+
+    assert [type(None)] * 4 + [ServerDied] == [type(error) for error in errors]
 
 
 def test_cancelled_requests_say_nothing():

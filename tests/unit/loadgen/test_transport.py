@@ -57,4 +57,8 @@ def test_every_exception_has_its_failure_class(error, outcome):
 def test_tls_failures_stay_recognisable():
     """The record keeps only text."""
     assert describe(aiohttp.ClientConnectorSSLError(KEY, OSError(1, "wrong"))).startswith("TLS: ")
+    assert describe(aiohttp.ClientConnectorError(KEY, ConnectionResetError())).startswith("TLS: ")
+    assert not describe(aiohttp.ClientConnectorError(KEY, ConnectionRefusedError(111, "no"))).startswith(
+        "TLS"
+    )
     assert "TimeoutError" == describe(asyncio.TimeoutError())
