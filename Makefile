@@ -46,7 +46,7 @@ scenarios: $(VENV)/.dev ## cause each labelled fault for real and judge it (root
 	$(BIN)/perfdoctor scenario run all
 
 dist: $(VENV)/.dev ## wheel and sdist into dist/
-	$(BIN)/python -m build
+	$(BIN)/python -m build --no-isolation
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache

@@ -16,6 +16,7 @@ import msgspec
 from perfdoctor import __version__, preflight, stages, store
 from perfdoctor.errors import PerfdoctorError
 from perfdoctor.loadgen import loop
+from perfdoctor.local import models
 from perfdoctor.local.launch import launch
 from perfdoctor.model import Phase, RunFacts, Scenario, TargetFacts
 from perfdoctor.probes import _calibrate, _host, _processes, _residency, _sampler
@@ -67,14 +68,16 @@ def _secrets(orders: Orders) -> tuple[str, ...]:
 
 
 def _opening_facts(run: Conduct) -> RunFacts:
-    """The facts known before the first byte is measured. An endpoint is looked at here, so that nothing is
-    left behind when it does not answer."""
+    """The facts known before the first byte is measured. The target is looked at here, so that nothing is
+    left behind when an endpoint does not answer or a model cannot be served."""
     scenario = run.orders.scenario
     target = TargetFacts(kind="local", engine="perfdoctor-local", model=scenario.target.model)
     if scenario.target.endpoint:
         run.watch.begin(f"Looking at {scenario.target.endpoint}", "about 1 s")
         target = preflight.discover(scenario.target, run.orders.secret)
         scenario = _with_target(scenario, endpoint=target.url, served_name=target.model)
+    elif scenario.target.model:
+        models.look(scenario.target.model)
     return RunFacts(
         perfdoctor=__version__,
         command=run.orders.command,

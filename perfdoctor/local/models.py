@@ -5,6 +5,7 @@ Whatever can be wrong with a folder and seen without loading it is found here, i
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -48,6 +49,14 @@ def resolve(model: str) -> Source:
     if kind == "shape":
         return _shape(model, name)
     return _folder(Path(model))
+
+
+def look(model: str) -> None:
+    """Raises the ModelError that can be foreseen: no such model, or nothing installed to run one. Fast."""
+    resolve(model)
+    for package in ("torch", "transformers"):
+        if importlib.util.find_spec(package) is None:
+            raise not_installed(f"{package} is not installed")
 
 
 def prepare(source: Source) -> None:
