@@ -74,7 +74,7 @@ def test_block_delay_is_summed_over_the_threads():
     values = reader.read()[0].values
     reader.close()
 
-    assert 2.7 * values["threads"] == values["blkio_delay_s"]
+    assert values["blkio_delay_s"] == pytest.approx(2.7 * values["threads"])
     assert values["threads"] == values["blocked_threads"]
 
 
