@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 INTERNAL = 70  # a bug of ours; EX_SOFTWARE of sysexits.h
 STEADY_S = 15.0  # how long `diagnose` drives load unless told otherwise
+
+_NotUnderstood: Any = typer.BadParameter.__base__  # the usage error of click, which typer does not export
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -281,20 +283,35 @@ def _exit_for(diagnosis: Diagnosis | None) -> None:
 
 def main() -> None:
     """The console script: every expected failure leaves as three lines and its exit code."""
+    from perfdoctor import console, interrupts
+
+    console.prepare_streams()
+    interrupts.install()
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except (BrokenPipeError, console.ReaderGone):
+        code = 0
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains when it flushes
+    sys.exit(code)
+
+
+def _run() -> int:
     from perfdoctor import console
 
     try:
-        app()
+        return app(standalone_mode=False) or 0
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except _NotUnderstood as error:
+        return _show_usage(error)
+    except console.ReaderGone:
+        raise
     except PerfdoctorError as error:
         if _debugging():
             raise
         console.print_error(error)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:  # the reader of our output, `head` for example, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        return error.exit_code
     except Exception as error:
         if _debugging():
             raise
@@ -305,4 +322,16 @@ def main() -> None:
                 "run again with `perfdoctor --debug ...` and report the traceback",
             )
         )
-        sys.exit(INTERNAL)
+        return INTERNAL
+
+
+def _show_usage(error: Any) -> int:
+    """typer's own errors in our form; a command without arguments shows its help."""
+    from perfdoctor import console
+
+    if "\n" in str(error):
+        error.show()
+    else:
+        command = error.ctx.command_path if error.ctx else "perfdoctor"
+        console.print_error(UsageError(error.format_message().rstrip("."), "", f"see {command} --help"))
+    return UsageError.exit_code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,8 @@ def show(bundle: Bundle, *, as_json: bool) -> None:
 
     if as_json:
         _print_plain(_render(bundle, "json"))
-    else:
+        return
+    with console.writing():
         terminal.print_diagnosis(console.out(), bundle)
 
 
@@ -86,7 +88,8 @@ def show_summary(summary: LoadSummary, *, as_json: bool, definitions: bool) -> N
 
     if as_json:
         _print_plain(json.encode(summary))
-    else:
+        return
+    with console.writing():
         terminal.print_summary(console.out(), summary, definitions)
 
 
@@ -130,7 +133,8 @@ def check(endpoint: str | None, *, as_json: bool) -> None:
     states = _check.check(subject)
     if as_json:
         _print_plain(msgspec.json.format(msgspec.json.encode(states), indent=2).decode())
-    else:
+        return
+    with console.writing():
         terminal.print_check(console.out(), states, _host.host_facts())
 
 
@@ -138,10 +142,12 @@ def explain(name: str | None) -> None:
     from perfdoctor import pages
     from perfdoctor.reports import terminal
 
-    if name is None:
-        terminal.print_names(console.out(), pages.all_names())
-    else:
-        terminal.print_page(console.out(), pages.find_page(name))
+    page = pages.find_page(name) if name is not None else None
+    with console.writing():
+        if page is None:
+            terminal.print_names(console.out(), pages.all_names())
+        else:
+            terminal.print_page(console.out(), page)
 
 
 def _render(bundle: Bundle, form: str) -> str:
@@ -153,8 +159,9 @@ def _render(bundle: Bundle, form: str) -> str:
 
 
 def _print_plain(text: str) -> None:
-    """Straight to stdout: no wrapping, no markup, no colour."""
-    console.out().file.write(text.rstrip("\n") + "\n")
+    """Straight to stdout, in UTF-8 whatever the terminal's encoding: no wrapping, no markup, no colour."""
+    with console.writing():
+        sys.stdout.buffer.write((text.rstrip("\n") + "\n").encode("utf-8", "replace"))
 
 
 def _write_new(path: Path, text: str, force: bool) -> None:

@@ -6,14 +6,13 @@ Knows the order of things and nothing of their content. Judging is not its busin
 from __future__ import annotations
 
 import contextlib
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from perfdoctor import __version__, preflight, stages, store
+from perfdoctor import __version__, interrupts, preflight, stages, store
 from perfdoctor.errors import PerfdoctorError
 from perfdoctor.loadgen import loop
 from perfdoctor.local import models
@@ -42,14 +41,17 @@ def conduct(orders: Orders, watch: Watch) -> Path:
         run.interrupted, state = True, "interrupted"
     except PerfdoctorError as failure:
         error = failure
+        failure.do += (
+            f"; this run is kept in {writer.path}" if failure.do else f"this run is kept in {writer.path}"
+        )
         writer.log_exception(failure)
         raise
     except BaseException as failure:
         writer.log_exception(failure)
         raise
     finally:
-        watch.end()
-        with _no_interrupt():
+        with interrupts.shield():
+            watch.end()
             if run.server:
                 run.server.stop()
             writer.seal(
@@ -130,7 +132,7 @@ def _sampling(run: Conduct, writer: store.RunWriter) -> Iterator[_sampler.Subjec
     try:
         yield subject
     finally:
-        with _no_interrupt():
+        with interrupts.shield():
             states = sampler.stop()
             writer.update(probes=states, metrics=sampler.metrics)
 
@@ -176,13 +178,3 @@ def _serve_model(run: Conduct, writer: store.RunWriter, subject: _sampler.Subjec
 
 def _weight_files(folder: str | None) -> tuple[Path, ...]:
     return tuple(sorted(Path(folder).glob("*.safetensors"))) if folder else ()
-
-
-@contextlib.contextmanager
-def _no_interrupt() -> Iterator[None]:
-    """Sealing must not be cut off by an impatient Ctrl-C; it takes well under a second."""
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfdoctor import store
+from perfdoctor import interrupts, store
 from perfdoctor.clock import Clock
 from perfdoctor.errors import ServerDied
 from perfdoctor.loadgen.driver import Driver, Stage
@@ -120,20 +119,21 @@ async def _run_stage(run: Conduct, writer: store.RunWriter, driver: Driver, stag
 
 @contextlib.contextmanager
 def _interrupts(run: Conduct, driver: Driver) -> Iterator[None]:
-    """First Ctrl-C: finish what is open and seal. Second: cancel it. SIGTERM counts as the first."""
+    """First signal: finish what is open and seal. Second: cancel it."""
     running = asyncio.get_running_loop()
 
     def stop() -> None:
-        if not run.interrupted:
-            run.watch.note("Stopping: open requests may finish. Ctrl-C again cancels them.")
-        run.interrupted = True
+        first, run.interrupted = not run.interrupted, True
         driver.request_stop()
+        if first:
+            run.watch.note("Stopping: open requests may finish. Ctrl-C again cancels them.")
 
-    signals = (signal.SIGINT, signal.SIGTERM)
-    for number in signals:
-        running.add_signal_handler(number, stop)
-    try:
-        yield
-    finally:
+    signals = interrupts.heeded()
+    with interrupts.kept():
         for number in signals:
-            running.remove_signal_handler(number)
+            running.add_signal_handler(number, stop)
+        try:
+            yield
+        finally:
+            for number in signals:
+                running.remove_signal_handler(number)

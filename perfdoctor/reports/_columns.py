@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from perfdoctor.reports._literal import one_line, visible
+from perfdoctor.literal import one_line, visible
 
 LABEL = 10  # columns of the left margin that holds `Trust`, `Finding` and the like
 NARROW = 56  # below this width labels stand on their own and tables are stacked

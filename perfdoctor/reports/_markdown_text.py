@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from perfdoctor.literal import visible
 from perfdoctor.reports._columns import Page, words
-from perfdoctor.reports._literal import visible
 
 _ITEM = re.compile(r" {0,3}([-*]|\d+\.) ")
 _FIELD = re.compile(r"[A-Z][a-z ]{1,18}: ")  # `Risk: ...` begins a line of its own

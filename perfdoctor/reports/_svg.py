@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from perfdoctor.reports._literal import one_line
+from perfdoctor.literal import one_line
 
 Point = tuple[float, float | None]  # x and y; y None breaks the line
 

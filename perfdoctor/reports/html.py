@@ -12,10 +12,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from perfdoctor import units
+from perfdoctor.literal import visible
 from perfdoctor.model import Diagnosis
 from perfdoctor.reports import _histogram, _load_table, _rows, _timeline, _words
 from perfdoctor.reports._bundle import Bundle, Report
-from perfdoctor.reports._literal import visible
 from perfdoctor.reports._stacks import top_frames
 
 Tile = tuple[str, str, str]  # name, value, detail

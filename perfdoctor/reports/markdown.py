@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from perfdoctor import units
+from perfdoctor.literal import one_line, visible
 from perfdoctor.model import Diagnosis, Finding, FixOffer, LedgerRow, LoadSummary, ProbeState
 from perfdoctor.reports import _words
 from perfdoctor.reports._bundle import Bundle, Report
-from perfdoctor.reports._literal import one_line, visible
 from perfdoctor.reports._load_table import COLUMNS, FOOTNOTE, counted, lacks_p99, latency_rows, rates
 from perfdoctor.reports._rows import worth_showing
 
