@@ -149,8 +149,8 @@ class Driver:
         self._last_facts = health.facts()
         if stage.phase == "steady":
             self._steady_facts = self._last_facts
-        if self.aborted is None and not self._stopping.is_set():
-            self.aborted = self._verdicts.at_stage_end()
+        if not self._stopping.is_set():
+            self._give_up(self._verdicts.at_stage_end())
         start_s, end_s = self._clock.at(self._start_ns), self._clock.now()
         return Phase(name=stage.phase, start_s=start_s, end_s=end_s, concurrency=stage.concurrency)
 
@@ -201,10 +201,11 @@ class Driver:
 
     async def _request(self, stage: Stage, due_ns: int) -> Exchange:
         self._next_id += 1
-        tokens = self._first_tokens or stage.output_tokens or self._load.output_tokens
+        load = self._load
+        tokens = self._first_tokens or stage.output_tokens or load.output_tokens
         self._first_tokens = None
-        prompt = make_prompt(self._load.seed, self._next_id, self._load.prompt_tokens)
-        ask = Ask(self._model, prompt, tokens, self._load.temperature, self._ask_usage)
+        prompt = make_prompt(load.seed, self._next_id, load.prompt_tokens, self._clock.zero_ns)
+        ask = Ask(self._model, prompt, tokens, load.temperature, self._ask_usage)
         exchange = Exchange(self._next_id, stage.phase, tokens, due_ns)
         await self._exchange(exchange, ask, stage)
         if exchange.refused_usage and ask.usage:
@@ -234,7 +235,10 @@ class Driver:
         if exchange.sent_ns is not None:
             self._health.late_s.append((exchange.sent_ns - exchange.due_ns) / 1e9)
         self._emit(record)
-        error = self._verdicts.note(record, concurrency)
+        self._give_up(self._verdicts.note(record, concurrency))
+
+    def _give_up(self, error: PerfdoctorError | None) -> None:
+        """Nothing more is to be learnt from this target, in this stage or in later ones."""
         if error and not self.aborted:
             self.aborted = error
             self._stopping.set()

@@ -31,10 +31,14 @@ _CLAUSE_WORDS = 10  # about
 _ENDING = "nobody asks. Tell me what happens next."
 
 
-def make_prompt(seed: int, request: int, words: int) -> str:
-    """A prompt of `words` words (at least a dozen); the same seed and request give the same text."""
+def make_prompt(seed: int, request: int, words: int, run: int = 0) -> str:
+    """A prompt of `words` words (at least a dozen).
+
+    The same seed and request give the same text, after an opening that `run` makes different in each run:
+    a server that is measured twice must not answer from what it remembers of the first time.
+    """
     rng = random.Random((seed << 32) + request)
-    opening = f"Note {rng.getrandbits(40):010x} of reader {request}:"
+    opening = f"Note {(run ^ rng.getrandbits(64)) % 2**64:016x} of reader {request}:"
     body_words = max(0, words - len(opening.split()) - len(_ENDING.split()))
     clauses = body_words // _CLAUSE_WORDS * 2 + 2
     columns = [rng.choices(column, k=clauses) for column in (_SUBJECTS, _VERBS, _OBJECTS, _LINKS)]

@@ -21,10 +21,12 @@ from perfdoctor.model import (
     TokenCounts,
 )
 
-PEAK_BIN_S = 1.0
-SEVERAL_PER_CHUNK = 1.05  # above it, chunk gaps and token gaps differ by more than 5 %
+PEAK_S = 1.0
+# Usage counts the end mark and hidden tags too, a few per answer: only well above one are tokens merged.
+SEVERAL_PER_CHUNK = 1.2
 TOGETHER_S = 1e-5  # chunks of one read share its stamp
 TOGETHER_SHARE = 0.2  # of all gaps; a guess: an unbatched stream shows none
+CACHED_SHARE = 0.1  # of the prompt tokens; a chat template's fixed start is less of any real prompt
 
 Window = tuple[float, float]
 
@@ -140,11 +142,11 @@ def notes(
     together = _ratio(sum(gap < TOGETHER_S for gap in gaps), len(gaps)) or 0.0
     if together >= TOGETHER_SHARE:
         found.append(
-            f"{units.share(together)} of the chunks arrived together with the one before: the server or a "
-            "proxy batches the stream, so trust TPOT rather than gaps"
+            f"{units.share(together)} of the chunks arrived together with the one before: the server, a "
+            "proxy or a busy client batches the stream: trust TPOT, not gaps"
         )
     cached, prompts = _sum([r.cached_tokens for r in answered]), _sum([r.prompt_tokens for r in answered])
-    if cached and prompts:
+    if cached and prompts and cached / prompts >= CACHED_SHARE:
         found.append(f"{units.share(cached / prompts)} of the prompt tokens came from a prefix cache")
     censored = sum(r.censored for r in records)
     if censored:
@@ -173,14 +175,19 @@ def _arrivals(record: RequestRecord) -> list[tuple[float, float]]:
 
 
 def _peak(records: Sequence[RequestRecord], window: Window) -> float | None:
-    """Most tokens in one whole second of the window; None in a shorter one."""
-    bins = [0.0] * int((window[1] - window[0]) / PEAK_BIN_S)
-    for record in records:
-        for at, weight in _arrivals(record):
-            index = int((at - window[0]) // PEAK_BIN_S)
-            if 0 <= index < len(bins):
-                bins[index] += weight
-    return max(bins, default=None) if any(bins) else None
+    """Most tokens in any one second of the window; None in a shorter one."""
+    if window[1] - window[0] < PEAK_S:
+        return None
+    arrivals = sorted(pair for r in records for pair in _arrivals(r) if window[0] < pair[0] <= window[1])
+    best = inside = 0.0
+    oldest = 0
+    for at, weight in arrivals:
+        inside += weight
+        while arrivals[oldest][0] <= at - PEAK_S:
+            inside -= arrivals[oldest][1]
+            oldest += 1
+        best = max(best, inside)
+    return round(best / PEAK_S, 6) if arrivals else None  # the sum drifts in its last digits
 
 
 def _sum(values: Sequence[int | None]) -> int | None:

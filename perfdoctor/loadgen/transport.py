@@ -3,6 +3,7 @@
 Environment proxies are ignored (they coalesce chunks), redirects are results, TLS is verified, and bodies are
 asked for uncompressed. A kept-alive connection that turns out to be dead before the response began is
 redialled once: llama.cpp announces keep-alive and closes after every stream, no error of the next request.
+Where that happens every time, connections are no longer reused, and each request pays for its own.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from perfdoctor import __version__
 
 CONNECT_TIMEOUT_S = 10.0  # dropped packets would otherwise take the kernel's two minutes
 READ_BUFFER_BYTES = 2**20  # aiohttp stops reading the socket above twice this
+DEAD_IN_A_ROW = 3  # kept-alive connections, none usable in between: this server keeps none alive
 TLS_PREFIX = "TLS: "  # marks an error text, so that the reason survives in the record
 
 
@@ -43,6 +45,7 @@ class Transport:
         self._url = url
         self._headers = dict(headers)
         self._timeout_s = timeout_s
+        self._dead = 0  # in a row
 
     async def open(self) -> None:
         self._pooled = self._session(force_close=False)
@@ -57,13 +60,18 @@ class Transport:
         self, body: bytes, headers: Mapping[str, str], dial: Dial
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The response, once its headers are here."""
+        session = self._pooled if self._dead < DEAD_IN_A_ROW else self._fresh
         try:
-            response = await self._send(self._pooled, body, headers, dial)
+            response = await self._send(session, body, headers, dial)
         except aiohttp.ClientConnectionError as error:
             if not dial.reused or isinstance(error, (aiohttp.ClientConnectorError, asyncio.TimeoutError)):
                 raise
             dial.redialled = True
+            self._dead += 1
             response = await self._send(self._fresh, body, headers, dial)
+        else:
+            if dial.reused:
+                self._dead = 0
         async with response:
             with _body_ends_with_connection(response):
                 yield response

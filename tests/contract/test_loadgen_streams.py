@@ -202,6 +202,14 @@ def test_a_dead_kept_alive_connection_is_redialled(server):
     assert all(r.connected_s is not None for r in records)
 
 
+def test_a_server_that_keeps_no_connection_alive_is_soon_taken_at_its_word(server):
+    """Three dead connections in a row, and each request makes its own: a connect costs less than a redial."""
+    records, _ = drive(server.scripted("stale"), requests=12)
+
+    assert 3 == sum(r.redialled for r in records)
+    assert not any(r.reused for r in records[6:])
+
+
 def test_a_server_that_closes_after_each_stream_costs_no_request(server):
     """llama.cpp announces keep-alive and closes; a pooled client loses a tenth of its requests to that."""
     records, _ = drive(server.scripted("closes-after-stream"), requests=40)

@@ -64,10 +64,10 @@ def test_a_request_across_the_edge_counts_with_its_share():
 
 
 def test_peak_is_the_best_whole_second():
-    """Three tokens in the second second; a window under one second has no peak."""
-    records = [request(0, 0.5, 1.1, 1.2, 1.3, 2.5, 4.0)]
+    """Four tokens from 0.5 to under 1.5; a window under one second has no peak."""
+    records = [request(0, 0.5, 1.1, 1.2, 1.3, 1.5, 2.6, 4.0)]
 
-    assert 3.0 == summary(records).rates.peak_output_tokens_per_s
+    assert 4.0 == summary(records).rates.peak_output_tokens_per_s
     assert summary([request(0, 0.1, 0.2)]).rates.peak_output_tokens_per_s is None
 
 
@@ -80,11 +80,11 @@ def test_tokens_are_weighted_where_chunks_hold_several():
 
 
 def test_one_token_per_chunk_needs_no_note():
-    """5 % is the limit: 21 tokens in 20 chunks is on it."""
+    """End marks and hidden tags are tokens without a chunk: up to a fifth more tokens is no merging."""
     ticks = [float(n) for n in range(1, 21)]
 
-    assert () == summary([request(0, *ticks, output=21)]).notes
-    assert 1 == len(summary([request(0, *ticks, output=22)]).notes)
+    assert () == summary([request(0, *ticks, output=24)]).notes
+    assert 1 == len(summary([request(0, *ticks, output=25)]).notes)
 
 
 def test_failures_are_counted_by_class_and_left_out_of_latencies():
@@ -177,8 +177,9 @@ def test_a_batched_stream_is_told():
 
 def test_cached_prompt_tokens_are_told():
     """A prefix cache makes the TTFT of a benchmark shine."""
-    assert any("prefix cache" in note for note in summary([request(0, 1, cached_tokens=9)]).notes)
-    assert not summary([request(0, 1, cached_tokens=0)]).notes
+    assert any("prefix cache" in note for note in summary([request(0, 1, cached_tokens=1)]).notes)
+    assert not summary([request(0, 1, cached_tokens=1, prompt_tokens=11)]).notes
+    assert not summary([request(0, 1, cached_tokens=None)]).notes
 
 
 def test_itl_is_not_published_from_chunks():

@@ -10,12 +10,17 @@ from perfdoctor.loadgen.prompts import make_prompt
 def test_same_seed_and_request_give_the_same_prompt():
     """A run can be repeated word for word."""
     assert make_prompt(0, 1, 48) == make_prompt(0, 1, 48)
+    assert make_prompt(0, 1, 48, 7).split()[5:] == make_prompt(0, 1, 48, 8).split()[5:]
 
 
-@pytest.mark.parametrize(("one", "other"), [((0, 1), (0, 2)), ((0, 1), (1, 1))])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [((0, 1, 200), (0, 2, 200)), ((0, 1, 200), (1, 1, 200)), ((0, 1, 200, 5), (0, 1, 200, 6))],
+    ids=["request", "seed", "run"],
+)
 def test_prompts_share_no_prefix_worth_caching(one, other):
-    """Neither within a run nor between two seeds: the common start is shorter than three words."""
-    first, second = make_prompt(*one, 200).split(), make_prompt(*other, 200).split()
+    """Neither within a run nor between runs: the common start is shorter than three words."""
+    first, second = make_prompt(*one).split(), make_prompt(*other).split()
 
     shared = list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
