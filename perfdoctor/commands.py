@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from perfdoctor import console, store
-from perfdoctor.errors import RunFolderError, UsageError
+from perfdoctor import console, disk, store
+from perfdoctor.errors import DiskFull, RunFolderError, UsageError
 from perfdoctor.model import Diagnosis, LoadSummary
 from perfdoctor.progress import Watch
 
@@ -24,8 +24,17 @@ def judge_folder(run: store.Run) -> Diagnosis:
     from perfdoctor.reports import json
 
     diagnosis = pipeline.diagnose(run.facts, run.state, run.read_requests(), run.read_samples())
-    run.write_derived("diagnosis.json", json.encode(diagnosis).encode())
+    _keep(run, "diagnosis.json", json.encode(diagnosis))
     return diagnosis
+
+
+def _keep(run: store.Run, name: str, text: str) -> Path | None:
+    """Write what can be derived again; a full disk or somebody else's folder only costs the copy."""
+    try:
+        return run.write_derived(name, text.encode("utf-8", "replace"))
+    except DiskFull as error:
+        console.say(f"{name} is not kept: {error.what}")
+        return None
 
 
 def judge(path: str) -> Bundle:
@@ -37,14 +46,17 @@ def load_bundle(run: store.Run, *, diagnosed: bool) -> Bundle:
     from perfdoctor.loadgen.summary import summarise
     from perfdoctor.reports._bundle import Bundle
 
-    requests = run.read_requests()
+    requests, samples = run.read_requests(), run.read_samples()
     stacks = run.path / "stacks.folded"
+    for name, count in run.damaged.items():
+        if count:
+            console.say(f"{name}: {count} damaged lines are left out")
     return Bundle(
         diagnosis=judge_folder(run) if diagnosed else None,
         summary=summarise(run.facts, run.state, requests),
         facts=run.facts,
         requests=requests,
-        samples=run.read_samples(),
+        samples=samples,
         stacks=stacks.read_text(errors="replace") if stacks.exists() else "",
     )
 
@@ -57,8 +69,8 @@ def run_and_judge(orders: Orders, quiet: bool) -> Bundle:
     path = session.conduct(orders, watch)
     run = store.open_run(path)
     bundle = load_bundle(run, diagnosed=True)
-    html = run.write_derived("report.html", _render(bundle, "html").encode())
-    watch.note(f"Report: {html}")
+    html = _keep(run, "report.html", _render(bundle, "html"))
+    watch.note(f"Report: {html}" if html else f"Run folder: {run.path}")
     return bundle
 
 
@@ -165,8 +177,12 @@ def _print_plain(text: str) -> None:
 
 
 def _write_new(path: Path, text: str, force: bool) -> None:
-    if path.exists() and not force:
+    with disk.disk_errors(path.parent):
+        taken, folder, place = path.exists(), path.is_dir(), path.parent.is_dir()
+    if folder:
+        raise UsageError(f"{path} is a folder", "The report is one file.", f"-o {path}/report.html")
+    if taken and not force:
         raise UsageError(f"{path} exists already", "Nothing is overwritten unasked.", "add --force")
-    if not path.parent.is_dir():
+    if not place:
         raise RunFolderError(f"there is no folder {path.parent}", "", f"mkdir -p {path.parent}")
-    store.write_atomically(path, text.encode())
+    disk.write_atomically(path, text.encode("utf-8", "replace"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,6 +15,10 @@ from perfdoctor.errors import UsageError
 if TYPE_CHECKING:
     from perfdoctor.model import Scenario
     from perfdoctor.stages import Orders
+
+LONGEST_S = 365 * 86400.0
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.6.2
+_UNSENDABLE = "It holds a line break or a character outside ASCII."
 
 Endpoint = Annotated[
     str | None, typer.Option(metavar="URL", help="An OpenAI-compatible server, with or without /v1.")
@@ -57,6 +62,10 @@ def orders(command: str, scenario: Scenario, out: Path | None) -> Orders:
             "--api-key-env names the variable that holds the key.",
             f"export {name}=... and run again",
         )
+    if secret and not _sendable(secret):
+        raise UsageError(
+            f"the key in {name} cannot be sent", _UNSENDABLE, "look at it with: printenv NAME | cat -A"
+        )
     return Orders(
         scenario=scenario,
         command=command,
@@ -78,16 +87,33 @@ def seconds(text: str) -> float:
     from perfdoctor.units import parse_duration
 
     try:
-        return parse_duration(text)
+        found = parse_duration(text)
     except ValueError as error:
-        raise UsageError(str(error)) from error
+        what, _, do = str(error).partition("; ")
+        raise UsageError(what, "", do) from error
+    if not 0 < found < LONGEST_S:
+        raise UsageError(f"{text} is no usable length of time", "It must be above zero and below a year.")
+    return found
 
 
 def headers(lines: list[str] | None) -> dict[str, str]:
     pairs = [line.partition(":") for line in lines or []]
-    if any(not colon or not name.strip() for name, colon, _ in pairs):
-        raise UsageError("a header is written 'Name: value'", "", "--header 'X-Tenant: blue'")
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    found = {name.strip(): value.strip() for name, _, value in pairs}
+    example = "write for example --header 'X-Tenant: blue'"
+    if not all(colon for _, colon, _ in pairs) or not all(_HEADER_NAME.fullmatch(name) for name in found):
+        raise UsageError(
+            "a --header is no 'Name: value'",
+            "A name has letters, digits and dashes before the colon.",
+            example,
+        )
+    if not all(_sendable(value) for value in found.values()):
+        raise UsageError("the value of a --header cannot be sent", _UNSENDABLE, example)
+    return found
+
+
+def _sendable(value: str) -> bool:
+    """HTTP headers are ASCII on one line; others are sent by no two clients alike."""
+    return value.isascii() and value.isprintable()
 
 
 def found_server() -> str:

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 MASK = b"[redacted]"
 MIN_PART = 8  # characters; shorter pieces of a header are words like Bearer
 
-# Members of our records whose values are words of our own: a key such as `chat` must not make them unreadable.
+# Members of our records whose values are words of our own: a key `chat` must not make them unreadable.
 OWN_WORDS = frozenset({
     "api", "command", "engine", "kind", "name", "outcome", "perfdoctor", "phase", "probe", "state", "status",
     "token_source", "unit", "wall_zero",

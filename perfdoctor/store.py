@@ -10,7 +10,6 @@ a torn last line is skipped. Whole files are replaced atomically.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import threading
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from perfdoctor.disk import disk_errors, write_atomically
 from perfdoctor.errors import DiskFull, RunFolderError
 from perfdoctor.model import SCHEMA_VERSION, RequestRecord, RunFacts, Sample
 from perfdoctor.redact import Redactor
@@ -33,12 +33,6 @@ FLUSH_S = 0.25
 RUNS_ENV = "PERFDOCTOR_RUNS"
 
 _T = TypeVar("_T")
-
-_DISK_WHY = {
-    errno.ENOSPC: "The disk is full.",
-    errno.EDQUOT: "The disk quota is used up.",
-    errno.ENOENT: "The folder was removed while the run went on.",
-}
 
 
 def runs_root() -> Path:
@@ -129,7 +123,7 @@ class RunWriter:
             pending, self._pending = self._pending, {}
         for name, lines in pending.items():
             block = self._clean(name, lines)
-            with _disk_errors(self.path), (self.path / name).open("ab") as file:
+            with disk_errors(self.path), (self.path / name).open("ab") as file:
                 file.write(block)
 
     def _clean(self, name: str, lines: list[bytes]) -> bytes:
@@ -153,6 +147,7 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.facts = _read_facts(path)
+        self.damaged: dict[str, int] = {}  # file -> lines that were left out when it was read last
 
     @property
     def state(self) -> str:
@@ -160,10 +155,16 @@ class Run:
         return "interrupted" if self.facts.state == "running" else self.facts.state
 
     def read_requests(self) -> tuple[RequestRecord, ...]:
-        return tuple(_lines(self.path / "requests.jsonl", RequestRecord))
+        return self._read("requests.jsonl", RequestRecord)
 
     def read_samples(self) -> tuple[Sample, ...]:
-        return tuple(_lines(self.path / "samples.jsonl", Sample))
+        return self._read("samples.jsonl", Sample)
+
+    def _read(self, name: str, kind: type[_T]) -> tuple[_T, ...]:
+        lines = list(_lines(self.path / name, kind))
+        found = tuple(line for line in lines if line is not None)
+        self.damaged[name] = len(lines) - len(found)
+        return found
 
     def requests(self) -> pandas.DataFrame:
         """One row per request, columns named as RequestRecord's fields."""
@@ -192,30 +193,42 @@ class Run:
 
 def create_run(facts: RunFacts, folder: Path | None = None, secrets: Iterable[str] = ()) -> RunWriter:
     """Make a new, empty run folder. A given folder must not hold a run yet."""
-    path = folder or _fresh_path(runs_root(), facts)
-    if (path / "run.json").exists():
-        raise RunFolderError(
-            f"{path} already holds a run", "Runs are never overwritten.", "give another --out"
-        )
-    with _disk_errors(path):
-        path.mkdir(parents=True, exist_ok=True)
+    path = _given_folder(folder) if folder else _fresh_folder(runs_root(), facts)
     return RunWriter(path, msgspec.structs.replace(facts, run=path.name), Redactor(secrets))
 
 
-def _fresh_path(root: Path, facts: RunFacts) -> Path:
+def _given_folder(path: Path) -> Path:
+    do = "give another --out"
+    with disk_errors(path):
+        if path.exists() and not path.is_dir():
+            raise RunFolderError(f"{path} is a file", "A run is a folder of several files.", do)
+        if (path / "run.json").exists():
+            raise RunFolderError(f"{path} already holds a run", "Runs are never overwritten.", do)
+        path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _fresh_folder(root: Path, facts: RunFacts) -> Path:
+    """Made here, not only named: two runs of the same second must not share one."""
     stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
     name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{stamp}-{facts.command}").strip("-")
     path, suffix = root / name, 1
-    while path.exists():
-        suffix += 1
-        path = root / f"{name}-{suffix}"
-    return path
+    with disk_errors(root):
+        root.mkdir(parents=True, exist_ok=True)
+        while True:
+            try:
+                path.mkdir()
+            except FileExistsError:
+                suffix += 1
+                path = root / f"{name}-{suffix}"
+            else:
+                return path
 
 
 def open_run(path: str | Path = "latest") -> Run:
     """A run folder by path, by name under the runs root, or `latest`."""
     if str(path) == "latest":
-        folders = sorted(runs_root().glob("*/run.json"), key=lambda p: p.stat().st_mtime)
+        folders = sorted(runs_root().glob("*/run.json"), key=_changed_s)
         if not folders:
             raise RunFolderError(
                 f"no run found under {runs_root()}",
@@ -224,9 +237,18 @@ def open_run(path: str | Path = "latest") -> Run:
             )
         return Run(folders[-1].parent)
     for candidate in (Path(path), runs_root() / str(path)):
-        if candidate.is_dir():
-            return Run(candidate)
+        with contextlib.suppress(OSError):  # a name too long for any file
+            if candidate.is_dir():
+                return Run(candidate)
     raise RunFolderError(f"there is no run folder {path}", "", "list them with: ls " + str(runs_root()))
+
+
+def _changed_s(path: Path) -> float:
+    """0 for a file that was removed just now."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _read_facts(path: Path) -> RunFacts:
@@ -244,41 +266,37 @@ def _read_facts(path: Path) -> RunFacts:
         raise RunFolderError(
             f"{path} is no run folder", "It holds no run.json.", "give a folder that perfdoctor wrote"
         ) from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RunFolderError(
-            f"{path}/run.json cannot be read: {error}", "The file was changed or cut off."
+            f"{path}/run.json is damaged: {error}",
+            "The file was changed or cut off.",
+            "restore it from a copy, or repeat the run",
         ) from error
-
-
-def _lines(path: Path, kind: type[_T]) -> Iterator[_T]:
-    """Records of a JSONL file; a torn or foreign line is skipped."""
-    if not path.exists():
-        return
-    decoder = msgspec.json.Decoder(kind)
-    with path.open("rb") as file:
-        for line in file:
-            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-                yield decoder.decode(line)
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file so that a reader sees the old or the new one, never a part."""
-    temporary = path.with_name(path.name + ".part")
-    with _disk_errors(path.parent):
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-
-
-@contextlib.contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
     except OSError as error:
-        raise DiskFull(
-            f"cannot write to {path}: {os.strerror(error.errno or 0)}",
-            _DISK_WHY.get(error.errno or 0, "The folder cannot be written by this user."),
-            "free some space or choose another folder with --out; what was written stays readable",
-        ) from error
+        raise _unreadable(path / "run.json", error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> RunFolderError:
+    return RunFolderError(
+        f"{path} cannot be read: {error.strerror}",
+        "It belongs to another user, or is no file.",
+        f"ls -l {path}",
+    )
+
+
+def _lines(path: Path, kind: type[_T]) -> Iterator[_T | None]:
+    """Records of a JSONL file; None for a line that is none. A last line without its end was cut off by a
+    kill and is no line yet."""
+    decoder = msgspec.json.Decoder(kind)
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                try:
+                    yield decoder.decode(line)
+                except (msgspec.MsgspecError, UnicodeDecodeError):
+                    if line.endswith(b"\n"):
+                        yield None
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _unreadable(path, error) from error

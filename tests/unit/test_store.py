@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from perfdoctor import store
+from perfdoctor.disk import write_atomically
 from perfdoctor.errors import DiskFull, RunFolderError
 from perfdoctor.model import RequestRecord, RunFacts, Sample, Scenario, Target
 
@@ -171,3 +173,69 @@ def test_notebooks_get_frames(tmp_path: Path):
     assert [("util", 1.0, "0"), ("power_w", 9.0, "0")] == [
         (row.metric, row.value, row.gpu) for row in run.samples().itertuples()
     ]
+
+
+def test_runs_of_the_same_second_get_folders_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The folder is made by whoever names it, so two processes cannot share one."""
+    monkeypatch.setenv(store.RUNS_ENV, str(tmp_path))
+
+    with ThreadPoolExecutor(8) as pool:
+        writers = list(pool.map(lambda _: store.create_run(RunFacts()), range(8)))
+
+    assert 8 == len({writer.path for writer in writers})
+    for writer in writers:
+        writer.seal(state="complete")
+
+
+def test_damaged_lines_are_counted(tmp_path: Path):
+    """Left out, and said; a torn last line is the normal end of a killed run and is not."""
+    writer = store.create_run(RunFacts(), tmp_path / "run")
+    writer.append_request(a_request(1))
+    writer.seal(state="complete")
+    with (tmp_path / "run" / "requests.jsonl").open("ab") as file:
+        file.write(b'nonsense\n\xff\xfe\n{"id":true}\n\n{"id":2,"pha')
+
+    run = store.open_run(tmp_path / "run")
+
+    assert [1] == [r.id for r in run.read_requests()]
+    assert {"requests.jsonl": 4} == run.damaged
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{",
+        b'{"schema": "x"}',
+        b'{"state": "odd"}',
+        b"\xff\xfe",
+        b'{"run": "\xff"}',
+        b"\0" * 9,
+    ],
+)
+def test_a_damaged_run_json_is_said(tmp_path: Path, content: bytes):
+    """Any content gives the same clear error."""
+    (tmp_path / "run.json").write_bytes(content)
+
+    with pytest.raises(RunFolderError, match=r"run\.json is damaged"):
+        store.open_run(tmp_path)
+
+
+def test_a_failed_write_leaves_nothing_behind(tmp_path: Path):
+    """No half file beside the old one."""
+    (tmp_path / "taken").mkdir()
+
+    with pytest.raises(DiskFull):
+        write_atomically(tmp_path / "taken", b"content")
+
+    assert ["taken"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_a_name_no_file_can_have_is_no_crash(tmp_path: Path):
+    """Pasted text in place of a path."""
+    with pytest.raises(RunFolderError):
+        store.open_run("x" * 5000)
+    with pytest.raises(DiskFull):
+        store.create_run(RunFacts(), tmp_path / ("x" * 5000))

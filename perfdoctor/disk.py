@@ -1,0 +1,46 @@
+"""Files that appear whole or not at all, and what the system says when it cannot write them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from perfdoctor.errors import DiskFull
+
+_DISK_WHY = {
+    errno.ENOSPC: "The disk is full.",
+    errno.EROFS: "The file system is read-only.",
+    errno.EDQUOT: "The disk quota is used up.",
+    errno.ENOENT: "The folder was removed while the run went on.",
+}
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file so that a reader sees the old or the new one, never a part."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    with disk_errors(path.parent):
+        try:
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+@contextlib.contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DiskFull(
+            f"cannot write to {path}: {os.strerror(error.errno or 0)}",
+            _DISK_WHY.get(error.errno or 0, "The folder cannot be written by this user."),
+            "free some space or choose another folder with --out; what was written stays readable",
+        ) from error
