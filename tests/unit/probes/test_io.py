@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from perfdoctor.probes import io
 from perfdoctor.probes._procfs import Files
 from perfdoctor.probes._subject import Subject
