@@ -29,18 +29,18 @@ demo: $(VENV)/.local ## set up, diagnose the built-in tiny model, name the repor
 test: $(VENV)/.dev ## set up and run the whole test suite
 	$(BIN)/python -m pytest tests
 
-check: $(VENV)/.dev ## format, lint, types, import contracts, unit and contract tests
+check: $(VENV)/.dev ## format, lint, types, import contracts, the tests that start no real server
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -q tests/unit tests/cases tests/contract
+	$(BIN)/python -m pytest -q -m "not server" tests/unit tests/cases tests/contract
 
 schemas: $(VENV)/.dev ## write the published JSON Schemas anew after a change of the types
 	$(BIN)/python -m perfdoctor.reports._schemas
 
 bench: $(VENV)/.dev ## ratios measured in one run; no limits enforced
-	for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 scenarios: $(VENV)/.dev ## cause each labelled fault for real and judge it (root, some minutes)
 	$(BIN)/perfdoctor scenario run all

@@ -15,6 +15,8 @@ from perfdoctor.errors import ModelError
 from perfdoctor.local import tiny
 from perfdoctor.local.launch import launch
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -23,6 +23,8 @@ from perfdoctor.local import tiny
 from perfdoctor.local.launch import LocalServer, launch
 from perfdoctor.model import Sample, TargetFacts
 
+pytestmark = pytest.mark.server
+
 HI = [{"role": "user", "content": "What is a list?"}]
 PHASES = ["prepare", "import", "tokenizer", "weights", "to_device", "first_forward", "total"]
 
