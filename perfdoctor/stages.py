@@ -16,12 +16,14 @@ from perfdoctor.clock import Clock
 from perfdoctor.errors import ServerDied
 from perfdoctor.loadgen.driver import Driver, Stage
 from perfdoctor.local.launch import LocalServer
-from perfdoctor.model import Load, Phase, Scenario
+from perfdoctor.model import Load, Phase, PhaseName, Scenario
 from perfdoctor.progress import Watch
 
 TICK_S = 0.25
 MIN_STEADY_REQUESTS = 12  # a slow model gets more time until this many have a chance to finish
 MAX_STEADY_S = 180.0
+BASELINE_S = 2.0  # a fast server gets more than the few requests asked for, so that its pace is no accident
+MAX_BASELINE_REQUESTS = 60
 PROFILED_STEPS = 16
 SHORTEST_ANSWER = 2  # tokens: so few that a chunk which is none of them shows (latency.without_prompt_tail)
 
@@ -72,7 +74,7 @@ async def _stages(run: Conduct, load: Load) -> AsyncIterator[tuple[Stage, str]]:
         short = min(SHORTEST_ANSWER, load.output_tokens)
         yield Stage("warmup", 1, requests=load.warmup_requests, first_tokens=short), "Warming up"
     if load.baseline_requests:
-        yield Stage("baseline", 1, requests=load.baseline_requests), "Baseline, one request at a time"
+        yield Stage("baseline", 1, requests=_baseline(run, load)), "Baseline, one request at a time"
     duration_s = _steady_duration(run, load)
     title = f"Load, {load.concurrency} at a time"
     yield Stage("steady", load.concurrency, requests=load.requests, duration_s=duration_s), title
@@ -83,12 +85,24 @@ async def _stages(run: Conduct, load: Load) -> AsyncIterator[tuple[Stage, str]]:
         yield stage, "Profiling a few decode steps"
 
 
+def _baseline(run: Conduct, load: Load) -> int:
+    """About two seconds' worth at the pace of the warm-up, never fewer than asked for."""
+    pace_s = _pace(run, "warmup", load.warmup_requests)
+    enough = int(BASELINE_S / pace_s) if pace_s else 0
+    return max(load.baseline_requests, min(enough, MAX_BASELINE_REQUESTS))
+
+
+def _pace(run: Conduct, name: PhaseName, requests: int) -> float | None:
+    """Seconds a request took in a phase of one user; None when there was none."""
+    phase = next((p for p in run.phases if p.name == name), None)
+    return (phase.end_s - phase.start_s) / requests if phase and requests else None
+
+
 def _steady_duration(run: Conduct, load: Load) -> float | None:
     """Long enough for a dozen answers at the pace of the baseline, up to three minutes."""
-    baseline = next((p for p in run.phases if p.name == "baseline"), None)
-    if load.duration_s is None or load.requests is not None or baseline is None:
+    pace_s = _pace(run, "baseline", _baseline(run, load))
+    if load.duration_s is None or load.requests is not None or pace_s is None:
         return load.duration_s
-    pace_s = (baseline.end_s - baseline.start_s) / max(1, load.baseline_requests)
     return min(MAX_STEADY_S, max(load.duration_s, MIN_STEADY_REQUESTS * pace_s))
 
 
