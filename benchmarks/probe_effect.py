@@ -1,4 +1,4 @@
-"""What the probes cost the server they watch: its throughput with all probes on against off. Target: at most 1 % lost.
+"""What the probes cost the server they watch: its throughput with all probes on against off. Target: -1 %.
 
     python benchmarks/probe_effect.py [pairs]
 
