@@ -9,15 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from perfdoctor import flags
 from perfdoctor.errors import CannotJudge, PerfdoctorError, UsageError
-
-if TYPE_CHECKING:
-    from perfdoctor.model import Diagnosis
 
 INTERRUPTED = 130
 INTERNAL = 70  # a bug of ours; EX_SOFTWARE of sysexits.h
@@ -126,7 +123,10 @@ def diagnose(
         orders = flags.orders("diagnose", Scenario(target=target, load=load), out)
         bundle = commands.run_and_judge(orders, quiet)
     commands.show(bundle, as_json=json)
-    _exit_for(bundle.diagnosis)
+    if bundle.diagnosis and run is None:
+        _exit_for_state(bundle.diagnosis.state)
+    if bundle.diagnosis and bundle.diagnosis.verdict.status in ("untrusted", "insufficient_evidence"):
+        raise typer.Exit(CannotJudge.exit_code)
 
 
 @app.command(name="load-test")
@@ -271,14 +271,6 @@ def scenario_run(
 def _exit_for_state(state: str) -> None:
     if state == "interrupted":
         raise typer.Exit(INTERRUPTED)
-
-
-def _exit_for(diagnosis: Diagnosis | None) -> None:
-    if diagnosis is None:
-        return
-    _exit_for_state(diagnosis.state)
-    if diagnosis.verdict.status in ("untrusted", "insufficient_evidence"):
-        raise typer.Exit(CannotJudge.exit_code)
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ STYLES = {
     "strong": "bold",
 }
 WIDTH = 80
-LONGEST = 2000  # characters of one line of an error: a name from outside may have any length
+LONGEST = 800  # characters of one line of an error: a name from outside may have any length
 
 _colour = True
 

@@ -11,12 +11,16 @@ from pathlib import Path
 
 from perfdoctor.errors import DiskFull
 
-_DISK_WHY = {
+_WHY = {
     errno.ENOSPC: "The disk is full.",
-    errno.EROFS: "The file system is read-only.",
     errno.EDQUOT: "The disk quota is used up.",
-    errno.ENOENT: "The folder was removed while the run went on.",
+    errno.EROFS: "The file system is read-only.",
+    errno.ENOENT: "The folder, or the one this command was started in, was removed.",
+    errno.ENOTDIR: "A part of the path is a file, not a folder.",
+    errno.ENAMETOOLONG: "The name is longer than the file system allows.",
 }
+_DO_FREE = "free some space or choose another folder with --out; what was written stays readable"
+_DO = {errno.ENOSPC: _DO_FREE, errno.EDQUOT: _DO_FREE}
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -39,8 +43,9 @@ def disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        number = error.errno or 0
         raise DiskFull(
-            f"cannot write to {path}: {os.strerror(error.errno or 0)}",
-            _DISK_WHY.get(error.errno or 0, "The folder cannot be written by this user."),
-            "free some space or choose another folder with --out; what was written stays readable",
+            f"cannot write to {path}: {os.strerror(number)}",
+            _WHY.get(number, "The folder cannot be written by this user."),
+            _DO.get(number, "choose another place with --out"),
         ) from error

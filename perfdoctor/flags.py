@@ -64,7 +64,7 @@ def orders(command: str, scenario: Scenario, out: Path | None) -> Orders:
         )
     if secret and not _sendable(secret):
         raise UsageError(
-            f"the key in {name} cannot be sent", _UNSENDABLE, "look at it with: printenv NAME | cat -A"
+            f"the key in {name} cannot be sent", _UNSENDABLE, f"set {name} again, without hidden characters"
         )
     return Orders(
         scenario=scenario,

@@ -86,7 +86,7 @@ def decode_or_none(raw: msgspec.Raw, kind: Any = Any) -> Any:
     """A frame's optional member, decoded; None when absent or of another shape."""
     try:
         return msgspec.json.decode(raw, type=kind) if raw else None
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
 
 

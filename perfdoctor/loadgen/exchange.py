@@ -26,7 +26,10 @@ ERROR_CHARS = 300
 FIRST_TEXT_CHARS = 24  # RequestRecord.first_text
 ERROR_BODY_BYTES = 4096
 
-_FAILURES = (aiohttp.ClientError, OSError, asyncio.TimeoutError, msgspec.MsgspecError, EventTooLong)
+# RecursionError: JSON of a thousand nested lists
+_FAILURES = (
+    aiohttp.ClientError, OSError, asyncio.TimeoutError, msgspec.MsgspecError, EventTooLong, RecursionError,
+)  # fmt: skip
 
 
 class Exchange:
@@ -122,7 +125,7 @@ class Exchange:
             cached_tokens=cached_tokens,
             token_source=source,
             asked_tokens=self.asked_tokens,
-            finish_reason=answer.finish_reason,
+            finish_reason=answer.finish_reason[:ERROR_CHARS] if answer.finish_reason else None,
             status=self.status,
             outcome=self.outcome,
             error=error,
@@ -165,7 +168,7 @@ def _message_in(body: str) -> str:
     """The human part of an error body in the shapes servers use; else the body itself."""
     try:
         value: Any = msgspec.json.decode(body)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return body
     for key in ("error", "message", "detail"):
         if isinstance(value, dict) and value.get(key):

@@ -6,8 +6,8 @@ variables of the environment are ignored, as the load generator ignores them. No
 
 from __future__ import annotations
 
-import json
 import ssl
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,9 +15,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import msgspec
 
 from perfdoctor.errors import NotOpenai, TargetError, UsageError
-from perfdoctor.preflight.failures import CONNECT_S, READ_S, explain
+from perfdoctor.preflight.failures import CONNECT_S, READ_S, explain, not_answered
 from perfdoctor.redact import Redactor, clean_url, header_secrets, url_secrets
 
 BODY_LIMIT = 4 * 2**20  # the longest known answer, vLLM's /metrics, has 51 kB
@@ -58,7 +59,7 @@ def normalise(endpoint: str) -> str:
             "leave it out; a bearer key goes by variable: --api-key-env NAME",
         )
     path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
-    return f"{parts.scheme.lower()}://{parts.netloc}{path}"
+    return f"{parts.scheme.lower()}://{parts.netloc.removesuffix(':')}{path}"
 
 
 class Control:
@@ -71,7 +72,7 @@ class Control:
         self.root = clean_url(self._url)
         keys = header_secrets(headers or {})
         self.clean = Redactor([*([secret] if secret else []), *keys, *url_secrets(self._url)]).clean
-        sent = {"Accept": "application/json, */*", **(headers or {})}
+        sent = {"Accept": "application/json, */*", "Accept-Encoding": "identity", **(headers or {})}
         if secret:
             sent["Authorization"] = f"Bearer {secret}"
         self._client = httpx.Client(
@@ -103,7 +104,27 @@ class Control:
             return None
 
     def _call(self, method: str, path: str, body: object = None) -> Answer:
-        ends = time.monotonic() + READ_S  # httpx limits the wait for each piece, not for all of them
+        """In a thread that can be left behind: httpx limits the wait for each piece, and a server that sends
+        a byte of a header now and then is never late."""
+        ends: list[Answer | Exception] = []
+
+        def call() -> None:
+            try:
+                ends.append(self._exchange(method, path, body))
+            except Exception as error:  # of any kind: raised again where it was asked for
+                ends.append(error)
+
+        thread = threading.Thread(target=call, name="control", daemon=True)
+        thread.start()
+        thread.join(CONNECT_S + READ_S)
+        if not ends:
+            raise not_answered(self.root)
+        if isinstance(ends[0], Exception):
+            raise ends[0]
+        return ends[0]
+
+    def _exchange(self, method: str, path: str, body: object) -> Answer:
+        ends = time.monotonic() + READ_S
         raw = bytearray()
         try:
             with self._client.stream(method, self._url + path, json=body) as response:
@@ -120,6 +141,6 @@ class Control:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
         return None

@@ -27,12 +27,16 @@ def explain(exc: Exception, root: str) -> TargetError:
     if isinstance(exc, (httpx.ConnectError, httpx.ConnectTimeout)):
         return _no_connection(exc, root, causes)
     if isinstance(exc, httpx.TimeoutException):
-        return Unreachable(
-            f"{root} accepts connections but did not answer within {READ_S:.0f} s",
-            "The server is stuck, or so busy that it does not come to answer.",
-            "look at the server's log, or try again when it is idle",
-        )
+        return not_answered(root)
     return _no_http(root)
+
+
+def not_answered(root: str) -> Unreachable:
+    return Unreachable(
+        f"{root} accepts connections but did not answer within {READ_S:.0f} s",
+        "The server is stuck, or so busy that it does not come to answer.",
+        "look at the server's log, or try again when it is idle",
+    )
 
 
 def port_of(url: str) -> int:

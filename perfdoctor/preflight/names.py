@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perfdoctor.errors import UnknownModel
 
 SHOWN = 12  # names listed in a message
+LONGEST_SHOWN = 100  # characters of each
 
 
 def choose(
@@ -28,9 +30,9 @@ def choose(
         return models[0]
     near = difflib.get_close_matches(asked, ids, n=1)
     raise UnknownModel(
-        f"{root} serves no model named '{asked}'",
+        f"{root} serves no model named '{_short(asked)}'",
         f"It serves: {_listed(ids)}." if ids else "Its list of models is empty.",
-        f"use --model {near[0] if near else ids[0]}" if ids else "start the server with a model",
+        f"use --model {_quoted(near[0] if near else ids[0])}" if ids else "start the server with a model",
     )
 
 
@@ -50,7 +52,7 @@ def _only(models: Sequence[Mapping[str, Any]], ids: Sequence[str], root: str) ->
     raise UnknownModel(
         f"{root} serves {len(ids)} models, and none was named",
         f"They are: {_listed(ids)}.",
-        f"use --model {ids[0]}",
+        f"use --model {_quoted(ids[0])}",
     )
 
 
@@ -66,4 +68,12 @@ def _status(model: Mapping[str, Any]) -> object:
 
 def _listed(ids: Sequence[str]) -> str:
     more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-    return ", ".join(ids[:SHOWN]) + more
+    return ", ".join(_short(name) for name in ids[:SHOWN]) + more
+
+
+def _quoted(name: str) -> str:
+    return shlex.quote(_short(name))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_SHOWN else name[:LONGEST_SHOWN] + "..."

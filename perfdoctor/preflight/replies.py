@@ -81,7 +81,8 @@ def _not_openai(answer: Answer, root: str) -> NotOpenai:
     elif answer.status != 200:
         what = f"{root} answers {answer.status} to /v1/models"
     else:
-        what = f"{root} answers /v1/models with something else than a list of models"
+        said = " ".join(answer.text.split())[:200]
+        what = f"{root} answers /v1/models with something else than a list of models: {said or 'nothing'}"
     return NotOpenai(
         what,
         "Another service uses this port, or the API lies under another path.",

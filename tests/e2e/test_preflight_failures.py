@@ -8,8 +8,9 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -133,6 +134,26 @@ def test_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "accepts connections but did not answer" in error.what
 
 
+def test_server_that_dribbles_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One byte now and then is never late for a library that waits for each: there is an end to it."""
+    monkeypatch.setattr("perfdoctor.preflight.control.READ_S", 0.3)
+    monkeypatch.setattr("perfdoctor.preflight.control.CONNECT_S", 0.3)
+    monkeypatch.setattr(nearby, "PORTS", ())
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+
+        def dribble() -> None:
+            line, _ = slow.accept()
+            with suppress(OSError):
+                for byte in b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 100:
+                    line.sendall(bytes([byte]))
+                    time.sleep(0.1)
+
+        threading.Thread(target=dribble, daemon=True).start()
+        error = failing(f"http://127.0.0.1:{slow.getsockname()[1]}")
+
+    assert isinstance(error, Unreachable)
+
+
 def test_https_to_a_plain_port() -> None:
     """TLS was asked of plain HTTP: the right scheme is named."""
     with stub(models("tiny")) as place:
@@ -187,9 +208,22 @@ def test_web_page() -> None:
     assert "web page" in error.what
 
 
-@pytest.mark.parametrize("body", ["[]", "{}", '{"data": 3}', "nonsense", ""])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[]",
+        "{}",
+        '{"data": 3}',
+        "nonsense",
+        "",
+        "[" * 100_000,
+        '{"data":[{"id":"\\ud800"}]}',
+        '{"data":[1e999]}',
+    ],
+    ids=["list", "dict", "number", "nonsense", "nothing", "deep", "surrogate", "infinite"],
+)
 def test_something_else_than_a_list(body: str) -> None:
-    """JSON of another shape, or none, is named as such."""
+    """JSON of another shape, none, or one that no parser takes is named as such."""
     with stub({"GET /v1/models": (200, "application/json", body)}) as place:
         error = failing(f"http://{place}")
 
