@@ -451,3 +451,14 @@ def test_client_lag_is_relative_to_a_request() -> None:
     assert 0.001 / 1.1 == pytest.approx(
         signal("client.loop_lag.share", requests=[request(sent_s=21.0)]).value
     )
+
+
+@pytest.mark.parametrize(("kernel_s", "expected"), [(0.5, 0.5), (1.25, 1.0), (1.26, None)])
+def test_a_disturbed_profile_is_no_share(kernel_s: float, expected: float | None) -> None:
+    """Operators that outlast a whole step by a quarter waited for a CPU; less is the profiler's own time."""
+    step = [sample("step", 70.0, wall_s=1.0, profiled_wall_s=2.0, kernel_s=kernel_s)]
+
+    share = signal("step.kernel.share", facts(target=local_target()), [], step)
+
+    assert expected == share.value
+    assert expected is not None or "other work used the CPU" in (share.missing or "")
