@@ -6,6 +6,7 @@ Knows the order of things and nothing of their content. Judging is not its busin
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from perfdoctor.probes import _calibrate, _host, _processes, _residency, _sample
 from perfdoctor.progress import Watch
 from perfdoctor.redact import header_secrets, url_secrets
 from perfdoctor.stages import Conduct, Orders
+
+MAX_LOOK_S = 5.0  # at a server at rest; py-spy takes a second and its start
 
 
 def conduct(orders: Orders, watch: Watch) -> Path:
@@ -104,15 +107,20 @@ def _collect(run: Conduct, writer: store.RunWriter) -> None:
     if run.orders.probes:
         run.watch.begin("Measuring this machine's memory copy ceiling", "about 1 s")
         writer.update(calibration=_calibrate.calibrate())
-    with _sampling(run, writer) as subject:
+    with _sampling(run, writer) as (subject, sampler):
         if writer.facts.target.kind == "local":
             _serve_model(run, writer, subject)
+        elif sampler:
+            run.watch.begin("Looking at the server while nobody asks", "about 2 s")
+            _await_first_readings(sampler)
         scenario = writer.facts.scenario
         loop.run(stages.drive(run, writer, scenario.load))
 
 
 @contextlib.contextmanager
-def _sampling(run: Conduct, writer: store.RunWriter) -> Iterator[_sampler.Subject]:
+def _sampling(
+    run: Conduct, writer: store.RunWriter
+) -> Iterator[tuple[_sampler.Subject, _sampler.Sampler | None]]:
     """Probes run inside; their states and metric table reach run.json at the end, come what may."""
     target = writer.facts.target
     subject = _sampler.Subject(
@@ -123,18 +131,25 @@ def _sampling(run: Conduct, writer: store.RunWriter) -> Iterator[_sampler.Subjec
         engine=target.engine,
     )
     if not run.orders.probes:
-        yield subject
+        yield subject, None
         return
     sampler = _sampler.Sampler(
         subject, run.clock, writer.append_sample, writer.append_stacks, writer.facts.scenario.probes
     )
     sampler.start()
     try:
-        yield subject
+        yield subject, sampler
     finally:
         with interrupts.shield():
             states = sampler.stop()
             writer.update(probes=states, metrics=sampler.metrics)
+
+
+def _await_first_readings(sampler: _sampler.Sampler) -> None:
+    """One reading of every probe before the first request: what the server does unasked is not the load's."""
+    ends_s = time.monotonic() + MAX_LOOK_S
+    while time.monotonic() < ends_s and not sampler.settled(patient=False):
+        time.sleep(0.05)
 
 
 def _serve_model(run: Conduct, writer: store.RunWriter, subject: _sampler.Subject) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from perfdoctor.diagnosis.observations import NoValue, Observations, known
 from perfdoctor.diagnosis.signals import cpu, gil, gpu, roof, step
 
+UNASKED = 0.30  # as in launch-bound-decode
 HOST_BUSY = 0.80  # as in launch-bound-decode; below it an idle device is not the serving thread's doing
 
 
@@ -76,7 +77,8 @@ def _by_pace(obs: Observations) -> DecodeShares:
     memory = min(1.0, roof.memory.of(obs))
     shares = {"decode.memory": memory}
     held = known(lambda: gil.held.of(obs))
-    if held is not None and _at_least(HOST_BUSY, lambda: cpu.busy.of(obs)):
+    unasked = known(lambda: gil.idle.of(obs)) or 0.0  # held by a thread that does not serve
+    if held is not None and unasked < UNASKED and _at_least(HOST_BUSY, lambda: cpu.busy.of(obs)):
         shares["decode.launch_gap"] = min(1 - memory, held)
     shares["decode"] = max(0.0, 1 - sum(shares.values()))
     return DecodeShares(shares, "bytes that the pace of tokens implies, over what memory can deliver")

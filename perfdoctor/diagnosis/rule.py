@@ -6,6 +6,7 @@ never counts as either side:
     all_of   clear if any part is clear, else unknown if any is unknown, else hit
     any_of   hit if any part is hit, else unknown if any is unknown, else clear
     first_known   the first part that is not unknown: alternatives by what can be measured here
+    only_shows   its part, which can show a state and never rule it out: clear becomes unknown
 """
 
 from __future__ import annotations
@@ -137,7 +138,22 @@ class _FirstKnown(_Group):
         for answer in answers:
             if answer.status != "unknown":
                 return answer
-        return Answer("unknown", missing=tuple(m for a in answers for m in a.missing))
+        return Answer("unknown", text=_texts(answers), missing=tuple(m for a in answers for m in a.missing))
+
+
+@dataclass(frozen=True, slots=True)
+class _OnlyShows:
+    part: Condition
+    why: str
+
+    def limits(self) -> Iterator[Limit]:
+        yield from self.part.limits()
+
+    def test(self, table: Table) -> Answer:
+        answer = self.part.test(table)
+        if answer.status == "clear":
+            return Answer("unknown", text=f"{answer.text} rules nothing out: {self.why}")
+        return answer
 
 
 def _texts(answers: list[Answer]) -> str:
@@ -157,6 +173,11 @@ def any_of(*parts: Condition) -> Condition:
 def first_known(*parts: Condition) -> Condition:
     """Alternatives in order of trust, for machines that cannot measure the first."""
     return _FirstKnown(parts)
+
+
+def only_shows(part: Condition, *, why: str) -> Condition:
+    """Evidence in one direction. `why` says what stays unseen when it is false."""
+    return _OnlyShows(part, why)
 
 
 @dataclass(frozen=True, slots=True)

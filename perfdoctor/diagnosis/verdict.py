@@ -16,6 +16,16 @@ NEAR_ROOF = 0.70  # guess: healthy and saturated
 FULL = 0.90  # of a resource; the same number from which serial-server speaks of overload
 CONTENDED = 0.10  # of the serving thread's time in the run queue; others take its CPU, so it is not well
 QUEUED = 0.20  # the limit of serial-server
+# Seen, but no rule's business yet. A server with one of these is not well, whatever else is clear.
+TROUBLES = (
+    ("cpu.serving.runq_wait.share", 0.30, "its busiest thread waited for a CPU {} of the time"),  # guess
+    ("cpu.quota.throttled.share", 0.10, "its CPU quota ran out in {} of the periods"),  # guess
+    (
+        "gil.idle.share",  # the limit of launch-bound-decode
+        0.30,
+        "Python's lock is held {} of the time while nobody asks: a thread that does not serve is in the way",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +78,7 @@ def _healthy(grounds: Grounds) -> Verdict | None:
     scaling, queue = _value(grounds, "throughput.scaling"), _value(grounds, "server.queue.share")
     serial = any(s.cls == "scheduling" and s.status != "clear" for s in grounds.states)
     near, full = grounds.roof.achievable_share, _saturation(grounds)
-    if serial or not ((scaling or 0) >= SCALED or (near or 0) >= NEAR_ROOF or full):
+    if serial or _troubles(grounds) or not ((scaling or 0) >= SCALED or (near or 0) >= NEAR_ROOF or full):
         return None
     users = _value(grounds, "drive.concurrency") or 0
     parts = []
@@ -101,13 +111,25 @@ def _saturation(grounds: Grounds) -> str:
     return f"{name} are {units.share(full)}"
 
 
+def _troubles(grounds: Grounds) -> str:
+    found = [
+        text.format(units.share(value))
+        for name, limit, text in TROUBLES
+        if (value := _value(grounds, name)) is not None and value >= limit
+    ]
+    return "; ".join(found)
+
+
 def _unresolved(grounds: Grounds) -> Verdict:
-    unknown = _unknown(grounds)
-    what = (
-        f"No cause was found, and not all could be judged: {unknown}."
-        if unknown
-        else "None of the judged causes applies, yet throughput did not grow with the load."
-    )
+    unknown, troubles = _unknown(grounds), _troubles(grounds)
+    if unknown:
+        what = f"No cause was found, and not all could be judged: {unknown}."
+    elif troubles:
+        what = "None of the judged causes applies."
+    else:
+        what = "None of the judged causes applies, yet throughput did not grow with the load."
+    if troubles:
+        what += f" Seen, but not judged: {troubles}."
     largest = sorted(grounds.ledger.mean, key=lambda row: -row.share)[:2]
     if largest:
         rows = ", ".join(f"{row.row} {units.share(row.share)}" for row in largest)

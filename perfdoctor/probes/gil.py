@@ -19,6 +19,7 @@ from perfdoctor.probes._pyspy import NotPython, Window, find_py_spy, record_gil
 from perfdoctor.probes._subject import Subject
 
 WINDOW_S = 3.0
+FIRST_WINDOW_S = 1.0  # before the load: the run waits for it
 PERIOD_S = 10.0  # any 13 s of a run hold a whole window
 MIN_AGE_S = 1.0  # py-spy finds no interpreter in a process that is just starting
 MAX_REFUSALS = 3  # then a process is taken for one without an interpreter
@@ -59,7 +60,7 @@ def choose(used_s: Mapping[int, float], sampled: Mapping[int, float]) -> int | N
     return min(near, key=lambda pid: (sampled.get(pid, -1.0), -used_s[pid]), default=None)
 
 
-def readings_of(pid: int, window: Window) -> list[Reading]:
+def readings_of(pid: int, window: Window, window_s: float) -> list[Reading]:
     """The process, then each thread name that held the lock. Over-long counts of a torn sample are capped."""
 
     def share(samples: int) -> float:
@@ -70,7 +71,7 @@ def readings_of(pid: int, window: Window) -> list[Reading]:
         "held_share": share(window.samples),
         "samples": window.samples,
         "errors": window.errors,
-        "window_s": WINDOW_S,
+        "window_s": window_s,
     }
     whole = Reading(values, labels, stacks=window.stacks, cost_s=window.cost_s)
     threads = [
@@ -90,15 +91,16 @@ class GilReader:
 
     def read(self) -> Sequence[Reading]:
         pid = self._choose()
+        window_s = WINDOW_S if self._sampled else FIRST_WINDOW_S
         try:
-            window = record_gil(self._py_spy, pid, WINDOW_S, self._stop)
+            window = record_gil(self._py_spy, pid, window_s, self._stop)
         except NotPython as error:
             self._refusals[pid] = self._refusals.get(pid, 0) + 1
             raise NotYet("unsupported", f"process {pid} holds no Python interpreter") from error
         if window is None:
             return ()
         self._sampled[pid] = time.monotonic()
-        return readings_of(pid, window)
+        return readings_of(pid, window, window_s)
 
     def _choose(self) -> int:
         if self._stop.is_set():

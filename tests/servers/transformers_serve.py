@@ -17,7 +17,8 @@ from pathlib import Path
 from tests.servers import _models
 from tests.servers._server import Server, free_port, running, serve_by_hand
 
-OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+# One compute thread: two spin on their barriers, and answers take ten times as long beside other work
+ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 # A bounded pool: without it the first request takes 12 s and the process 4.9 GB
 BATCHING = (
     "--continuous-batching",
@@ -36,7 +37,9 @@ def command_for(model: Path, port: int, batching: bool) -> list[str]:
 @contextmanager
 def serving(model: Path, log: Path, batching: bool = False, temperature: float = 1.0) -> Iterator[Server]:
     port = free_port()
-    with running(command_for(model, port, batching), port, str(model), log, OFFLINE, temperature) as server:
+    with running(
+        command_for(model, port, batching), port, str(model), log, ENVIRONMENT, temperature
+    ) as server:
         yield server
 
 
@@ -46,7 +49,7 @@ def main() -> int:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--batching", action="store_true", help="continuous batching")
     args = parser.parse_args()
-    return serve_by_hand(command_for(args.model or _models.tiny(), args.port, args.batching), OFFLINE)
+    return serve_by_hand(command_for(args.model or _models.tiny(), args.port, args.batching), ENVIRONMENT)
 
 
 if __name__ == "__main__":

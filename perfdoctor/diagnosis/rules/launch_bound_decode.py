@@ -11,14 +11,23 @@ gives more than 1.6 times the speed.
 Told apart from memory bandwidth by what the pace implies or DRAM counters, from GIL contention by a second
 holder, from CPU contention by run-queue wait, from offloading by PCIe traffic. `utilization.gpu` is never
 used: one spinning thread makes it read 100 %. Counters of a GPU that runs other work too can hide this state.
+Where only the interpreter lock can be watched, a lock that is mostly free clears nothing, since native
+launches release it, and one that is held while nobody asks is somebody else's.
 """
 
-from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, at_least, below, first_known
+from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, at_least, below, first_known, only_shows
 
 HOST_BUSY = at_least(
     "cpu.serving.busy.share", 0.80, source="measured on an H200: 26.8 of 26.9 ms a step on a CPU"
 )
 ROOF_FAR = below("roof.memory.share", 0.40, source="guess: memory could deliver 2.5 times as much")
+PYTHON_WORKS = only_shows(
+    all_of(
+        at_least("gil.held.share", 0.60, source="guess: Python is most of the work"),
+        below("gil.idle.share", 0.30, source="guess: what holds it unasked does not serve"),
+    ),
+    why="host code that released the interpreter lock, or waits for it, is not seen",
+)
 
 RULE = Rule(
     cls="launch-overhead",
@@ -41,7 +50,7 @@ RULE = Rule(
                 ),
             ),
             all_of(below("step.kernel.share", 0.50, source="guess: more overhead than arithmetic"), ROOF_FAR),
-            all_of(at_least("gil.held.share", 0.60, source="guess: Python is most of the work"), ROOF_FAR),
+            all_of(PYTHON_WORKS, ROOF_FAR),
         ),
     ),
     cost=("decode.launch_gap", "prefill.launch_gap"),

@@ -52,4 +52,21 @@ def second(obs: Observations) -> Reading:
     return Reading(ranked[1] / whole if len(ranked) > 1 else 0.0, n=whole)
 
 
-SIGNALS = (held, second)
+@signal("gil.idle.share", unit="share")
+def idle(obs: Observations) -> Reading:
+    """Share of time in which some thread of the server held the GIL before this run asked for anything, 0-1.
+
+    Near 0 in a server at rest. High, a thread that does not serve is in the way of those that do, or other
+    users are served. Missing for a local model, which is only just loaded then, and without py-spy.
+    """
+    if obs.facts.target.kind == "local":
+        raise NoValue("a local model is being loaded until its first request")
+    asked_s = min((r.sent_s for r in obs.requests if r.sent_s is not None), default=float("inf"))
+    samples = [s for s in obs.samples("gil") if s.at_s <= asked_s]
+    held = [v for s in samples if (v := s.values.get("held_share")) is not None]
+    if not held:
+        raise NoValue("no py-spy window ended before the first request")
+    return Reading(max(held), n=len(held))
+
+
+SIGNALS = (held, second, idle)

@@ -164,6 +164,17 @@ def test_idle_device_is_a_gap_only_under_a_busy_host(busy: float, gap: float | N
     assert left == found["unexplained"]
 
 
+@pytest.mark.parametrize(("unasked", "gap"), [(0.0, 0.6), (0.29, 0.6), (0.3, None)])
+def test_a_lock_that_is_held_unasked_is_no_launch_gap(unasked: float, gap: float | None) -> None:
+    """The interpreter's share of the pace counts only while it is the serving thread's."""
+    run = facts(concurrency=1, target=TargetFacts(step_bytes=10**9), calibration={"copy_bytes_per_s": 100e9})
+    windows = [sample("gil", at, {"pid": "1"}, held_share=v) for at, v in ((1.0, unasked), (30.0, 0.6))]
+
+    found = seconds(kept(run, [request(sent_s=21.0)], windows + serving_thread(0.9)).mean)
+
+    assert gap == found.get("decode.launch_gap")
+
+
 def test_waiting_for_a_cpu_is_taken_out_first() -> None:
     """A tenth of the time in the run queue: a tenth of prefill and of decode."""
     run = facts(concurrency=1, baseline=None)

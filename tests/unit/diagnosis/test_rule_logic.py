@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfdoctor.diagnosis.measure import Table
-from perfdoctor.diagnosis.rule import Condition, all_of, any_of, at_least, below, first_known
+from perfdoctor.diagnosis.rule import Condition, all_of, any_of, at_least, below, first_known, only_shows
 from perfdoctor.model import Signal
 
 YES, NO, DARK = at_least("yes", 1, source="s"), at_least("no", 1, source="s"), at_least("dark", 1, source="s")
@@ -35,6 +35,9 @@ SEEN = table(yes=1.0, no=0.0, dark=None)
         (first_known(DARK, NO), "clear"),
         (first_known(NO, YES), "clear"),
         (first_known(DARK, DARK), "unknown"),
+        (only_shows(YES, why="w"), "hit"),
+        (only_shows(NO, why="w"), "unknown"),
+        (only_shows(DARK, why="w"), "unknown"),
         (all_of(any_of(DARK, YES), first_known(DARK, YES)), "hit"),
     ],
 )

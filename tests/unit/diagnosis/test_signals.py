@@ -267,6 +267,16 @@ def test_gil_holders() -> None:
     assert 0.2 == pytest.approx(signal("gil.second.share", samples=samples).value)
 
 
+def test_gil_held_before_the_first_request_is_idle() -> None:
+    """Windows that ended before anything was asked; a local model is being loaded then, which is no rest."""
+    samples = [sample("gil", t, {"pid": "1"}, held_share=v) for t, v in ((1.5, 0.9), (30.0, 0.2))]
+    asked = [request(1, sent_s=2.0)]
+
+    assert 0.9 == signal("gil.idle.share", facts(target=TargetFacts()), asked, samples).value
+    assert signal("gil.idle.share", facts(target=TargetFacts()), asked, samples[1:]).value is None
+    assert "loaded" in (signal("gil.idle.share", facts(target=local_target()), asked, samples).missing or "")
+
+
 def test_single_gil_holder_has_no_second() -> None:
     """One thread that holds it always is no contention."""
     samples = [sample("gil", 30.0, {"pid": "1"}, held_share=1.0)]

@@ -51,6 +51,28 @@ def test_a_full_resource_is_healthy_where_waiting_was_not_seen() -> None:
     assert "healthy" == verdict(server__saturation__share=0.95).status
 
 
+@pytest.mark.parametrize(
+    ("name", "below", "at", "word"),
+    [
+        ("cpu__serving__runq_wait__share", 0.299, 0.3, "waited for a CPU"),
+        ("cpu__quota__throttled__share", 0.099, 0.1, "quota"),
+        ("gil__idle__share", 0.299, 0.3, "lock"),
+    ],
+)
+def test_a_trouble_that_no_rule_judges_is_told_and_not_healthy(
+    name: str, below: float, at: float, word: str
+) -> None:
+    """Throughput that grew with the users does not make a starved server well."""
+    well, ill = (
+        verdict(throughput__scaling=2.0, **{name: below}),
+        verdict(throughput__scaling=2.0, **{name: at}),
+    )
+
+    assert ("healthy", "insufficient_evidence") == (well.status, ill.status)
+    assert word in ill.summary
+    assert word not in well.summary
+
+
 def test_loading_that_nobody_watched_is_not_held_against_a_running_server() -> None:
     """An endpoint ran already, so its load rule is unknown without being a gap."""
     unknown = ("slow-storage-load", "disk-io")

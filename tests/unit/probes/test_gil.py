@@ -67,7 +67,7 @@ def test_shares_are_of_the_samples_due():
     """56 of 60: the lock was free in the rest, which left no line."""
     window = Window(due=60, errors=2, stacks=RAW, by_thread=_pyspy.parse_raw(RAW), cost_s=0.03)
 
-    whole, *threads = gil.readings_of(7, window)
+    whole, *threads = gil.readings_of(7, window, 3.0)
 
     assert (56 / 60, 56, 2, 3.0) == tuple(
         whole.values[name] for name in ("held_share", "samples", "errors", "window_s")
@@ -81,7 +81,7 @@ def test_shares_are_of_the_samples_due():
 
 def test_an_unheld_lock_reads_zero_and_no_thread():
     """Zero is a measurement here: samples were due and none found a holder."""
-    (whole,) = gil.readings_of(7, Window(due=60, errors=0, stacks=""))
+    (whole,) = gil.readings_of(7, Window(due=60, errors=0, stacks=""), 3.0)
 
     assert 0.0 == whole.values["held_share"]
 
