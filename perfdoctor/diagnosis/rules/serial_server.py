@@ -7,8 +7,8 @@ together get no more tokens per second than one user alone. A lock around `gener
 Cost: the queue time of every request. One decode step can serve many requests for little more than the price
 of one, because its weights are read once for all of them, so this is usually the largest gain there is.
 
-Told apart from an overloaded server, which works on several requests together and has a saturated device
-(then more capacity is the fix), from a full KV cache, which also makes requests wait, and from a slow client.
+Told apart from an overloaded server, which works on several requests together (then more capacity is the fix,
+or less work for each token), from a full KV cache, which also makes requests wait, and from a slow client.
 """
 
 from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, any_of, at_least, below
@@ -36,6 +36,12 @@ RULE = Rule(
                 at_least("server.saturation.share", 0.90, source="guess: next to nothing left"),
             ),
             instead="Overloaded: requests are served together on a saturated device, so capacity is the fix",
+        ),
+        Neighbour(
+            "batching without gain",
+            at_least("server.batch.mean", 1.5, source="guess: between one and two at a time"),
+            instead="Overloaded: requests are served together and gain nothing by it, so serving more of them "
+            "at a time will not help",
         ),
         Neighbour(
             "kv-cache",

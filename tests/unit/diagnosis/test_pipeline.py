@@ -233,6 +233,18 @@ def test_overloaded_server_is_worded_as_such() -> None:
     assert () == serial.fixes
 
 
+def test_a_batching_server_without_gain_is_never_called_serial() -> None:
+    """Two in service, nothing known of the device, and throughput as with one: no limit to raise."""
+    run = facts(concurrency=4, target=local_target(max_batch=None))
+    samples = gauges("engine", running=2.0, waiting=2.0)
+
+    found = diagnose(run, "complete", [*serial_requests(36), *baseline_requests()], samples)
+
+    serial = finding(found, "serial-server")
+    assert serial.summary.startswith("Overloaded")
+    assert ("low", ()) == (serial.confidence, serial.fixes)
+
+
 def test_host_bound_on_a_cpu() -> None:
     """A tiny model: a third of the step is arithmetic, the thread never rests."""
     run = facts(
