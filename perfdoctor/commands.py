@@ -66,10 +66,13 @@ def run_and_judge(orders: Orders, quiet: bool) -> Bundle:
     from perfdoctor import session
 
     watch = Watch(quiet)
-    path = session.conduct(orders, watch)
-    run = store.open_run(path)
-    bundle = load_bundle(run, diagnosed=True)
-    html = _keep(run, "report.html", _render(bundle, "html"))
+    run = store.open_run(session.conduct(orders, watch))
+    try:
+        bundle = load_bundle(run, diagnosed=True)
+        html = _keep(run, "report.html", _render(bundle, "html"))
+    except KeyboardInterrupt:
+        watch.note(f"Stopped before the report was made. The run is kept: perfdoctor report {run.path}")
+        raise
     watch.note(f"Report: {html}" if html else f"Run folder: {run.path}")
     return bundle
 

@@ -21,18 +21,24 @@ class Interrupts:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._raised_s = float("-inf")
+        self._heeded_s = float("-inf")
         self._shields = 0
         self._pending = False
 
     def handle(self, number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
-        if self._shields:
-            self._pending = True
+        if not self.note():
             return
-        bounced = self._monotonic() - self._raised_s < BOUNCE_S
-        if not bounced:
-            self._raised_s = self._monotonic()
+        if not self._shields:
             raise KeyboardInterrupt
+        self._pending = True
+
+    def note(self) -> bool:
+        """A signal was heeded just now, here or elsewhere; False if it came too soon after the last."""
+        now_s = self._monotonic()
+        bounced = now_s - self._heeded_s < BOUNCE_S
+        if not bounced:
+            self._heeded_s = now_s
+        return not bounced
 
     def install(self) -> None:
         for number in heeded():
@@ -48,7 +54,7 @@ class Interrupts:
             self._shields -= 1
         if self._pending and not self._shields:
             self._pending = False
-            self.handle()
+            raise KeyboardInterrupt
 
 
 def heeded() -> tuple[signal.Signals, ...]:
@@ -68,4 +74,4 @@ def kept() -> Iterator[None]:
 
 
 _installed = Interrupts()
-install, shield = _installed.install, _installed.shield
+install, note, shield = _installed.install, _installed.note, _installed.shield

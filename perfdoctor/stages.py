@@ -25,7 +25,10 @@ MAX_STEADY_S = 180.0
 BASELINE_S = 2.0  # a fast server gets more than the few requests asked for, so that its pace is no accident
 MAX_BASELINE_REQUESTS = 60
 PROFILED_STEPS = 16
-SHORTEST_ANSWER = 2  # tokens: so few that a chunk which is none of them shows (latency.without_prompt_tail)
+SHORT_ANSWERS = (
+    2,
+    2,
+)  # tokens: so few that a chunk which is none of them shows (latency.without_prompt_tail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,8 @@ async def drive(run: Conduct, writer: store.RunWriter, load: Load) -> None:
 async def _stages(run: Conduct, load: Load) -> AsyncIterator[tuple[Stage, str]]:
     """The phases in order. The steady phase's length is chosen after the baseline has shown the pace."""
     if load.warmup_requests:
-        short = min(SHORTEST_ANSWER, load.output_tokens)
-        yield Stage("warmup", 1, requests=load.warmup_requests, first_tokens=short), "Warming up"
+        stage = Stage("warmup", 1, requests=load.warmup_requests, first_tokens=SHORT_ANSWERS)
+        yield stage, "Warming up"
     if load.baseline_requests:
         yield Stage("baseline", 1, requests=_baseline(run, load)), "Baseline, one request at a time"
     duration_s = _steady_duration(run, load)
@@ -139,6 +142,7 @@ def _interrupts(run: Conduct, driver: Driver) -> Iterator[None]:
     def stop() -> None:
         first, run.interrupted = not run.interrupted, True
         driver.request_stop()
+        interrupts.note()
         if first:
             run.watch.note("Stopping: open requests may finish. Ctrl-C again cancels them.")
 

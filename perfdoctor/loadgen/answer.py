@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+MOST = 10**8  # tokens; the longest contexts hold ten million
 _NO_JSON = msgspec.Raw(b"null")
 
 
@@ -91,8 +92,8 @@ def decode_or_none(raw: msgspec.Raw, kind: Any = Any) -> Any:
 
 
 def _count(value: Any) -> int | None:
-    """A plausible count: bool, negative and non-integer values are what broken servers send."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A plausible count: bool, negative, huge and non-integer values are what broken servers send."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST else None
 
 
 def _seconds(value_ms: Any) -> float | None:

@@ -45,19 +45,33 @@ class LocalServer:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """SIGTERM, a grace period, SIGKILL. Returns when the process and its readers are gone; repeatable."""
-        if self.alive():
-            self._process.terminate()
-            try:
+        """SIGTERM, a grace period, SIGKILL, each to the child and to what it started. Repeatable.
+
+        Returns when the process and its readers are gone.
+        """
+        if self._process.returncode is None:
+            self._signal_all(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(GRACE_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
+            self._signal_all(signal.SIGKILL)
         self._process.wait()
         for thread in self._threads:
             thread.join()
         if self._process.stdin:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
+
+    def exit_code(self) -> int:
+        """Of a child that ends by itself. What it left behind is killed while its number is still taken."""
+        if self._process.returncode is None:
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            self._signal_all(signal.SIGKILL)
+        return self._process.wait()
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        """The child leads a process group of its own; it outlives the child as long as it has members."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
 
     def _listen(self, run: Callable[[], None], name: str) -> None:
         thread = threading.Thread(target=run, name=name, daemon=True)
@@ -173,7 +187,7 @@ def _await_ready(
         return
     if isinstance(message, Failed):
         raise ModelError(message.what, message.why, message.do)
-    raise exit_error(server._process.wait(), tuple(tail))
+    raise exit_error(server.exit_code(), tuple(tail))
 
 
 def exit_error(code: int, tail: tuple[str, ...]) -> ModelError:

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -67,6 +68,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 def _end_with_parent() -> None:
     """Nobody writes to our standard input; it ends when the parent does, however it died."""
     sys.stdin.buffer.read()
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)  # also the maker of a tiny model
     os._exit(1)
 
 

@@ -6,8 +6,10 @@ import json
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from perfdoctor.clock import Clock
@@ -129,3 +131,22 @@ def test_a_child_that_dies_without_a_word(folder: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "executable", "/bin/false")
 
     assert "exit code 1" in failure(folder).what
+
+
+def test_the_maker_of_a_tiny_model_ends_with_the_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Ctrl-C while the first tiny model is being made leaves no process behind."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    family: list[psutil.Process] = []
+
+    def on_spawn(pid: int) -> None:
+        deadline = time.monotonic() + 60
+        while not family and time.monotonic() < deadline:
+            family.extend(psutil.Process(pid).children())
+            time.sleep(0.02)
+
+    with pytest.raises(ModelError):
+        launch("tiny", Clock(), lambda _: None, lambda _: None, on_spawn=on_spawn, timeout_s=0.01)
+
+    assert family, "the child made the model without a process of its own"
+    _, alive = psutil.wait_procs(family, 5)
+    assert not alive

@@ -52,6 +52,18 @@ def test_a_shielded_block_ends_first():
         done.append("again")
 
 
+def test_a_signal_that_was_heeded_elsewhere_counts():
+    """The event loop takes the first Ctrl-C of a run; its echo must not cut off the report."""
+    hand = Hand()
+    interrupts = Interrupts(hand)
+
+    assert interrupts.note()
+
+    with interrupts.shield():
+        interrupts.handle()
+    interrupts.handle()
+
+
 def test_a_failing_shielded_block_keeps_its_own_error():
     """The error says more than the interrupt."""
     interrupts = Interrupts(Hand())
