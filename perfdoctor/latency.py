@@ -77,8 +77,9 @@ def without_prompt_tail(records: Sequence[RequestRecord]) -> tuple[RequestRecord
     time to an echo. No name is checked: most answers begin with the same chunk, and there is one chunk more
     than tokens. Only some answers can show that, because a token may pass without a chunk: the end mark of an
     answer that stopped by itself, and the marks between reasoning and answer. So those that ran to their
-    limit within one of the two decide (the driver's first request, of two tokens, is made for it); without
-    any, as many chunks as tokens is already one too many, but then the first gap must be out of line too.
+    limit decide (the driver's first requests, of two tokens, are made for it), the ones within reasoning or
+    answer before those with a mark. Without any, as many chunks as tokens is already one too many, but then
+    the first gap must be out of line too.
     """
     texts = Counter(r.first_text for r in records if r.first_text)
     echo = {
@@ -91,17 +92,19 @@ def without_prompt_tail(records: Sequence[RequestRecord]) -> tuple[RequestRecord
 
 def _is_echo(group: Sequence[RequestRecord]) -> bool:
     counted = [r for r in group if r.token_source == "usage" and r.output_tokens and not r.head_chunks]
-    plain = [r for r in counted if r.finish_reason == "length" and _is_of_one_kind(r)]
-    if plain:
-        return sum(_chunk_surplus(r) > 0 for r in plain) > len(plain) / 2
+    capped = [r for r in counted if r.finish_reason == "length"]
+    plain = [r for r in capped if not _marks(r)]
+    if capped:
+        decisive = plain or capped
+        return sum(_chunk_surplus(r) + _marks(r) > 0 for r in decisive) > len(decisive) / 2
     others = [r for r in counted if len(r.token_at_s) >= 4]
     surplus = [r for r in others if _chunk_surplus(r) >= 0 and _first_gap_out_of_line(r)]
     return len(others) >= 3 and len(surplus) > len(others) / 2
 
 
-def _is_of_one_kind(record: RequestRecord) -> bool:
-    """All reasoning, or all answer."""
-    return record.first_answer_s is None or record.first_answer_s == record.first_token_s
+def _marks(record: RequestRecord) -> int:
+    """Tokens at least that parted reasoning from answer; 0 where all was one of the two."""
+    return int(record.first_answer_s not in (None, record.first_token_s))
 
 
 def _chunk_surplus(record: RequestRecord) -> int:

@@ -45,11 +45,11 @@ class Stage:
     duration_s: float | None = None
     headers: dict[str, str] = field(default_factory=dict)
     output_tokens: int | None = None  # None: the load's
-    first_tokens: int | None = None  # of one more request, before the others; None: no such request
+    first_tokens: tuple[int, ...] = ()  # the same of more requests, which come before those
 
     @property
     def total(self) -> int | None:
-        return self.requests + 1 if self.requests and self.first_tokens else self.requests
+        return self.requests + len(self.first_tokens) if self.requests else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class Driver:
 
     def _begin(self, stage: Stage) -> None:
         self._left = stage.total  # None: no limit
-        self._first_tokens = stage.first_tokens
+        self._first_tokens = list(stage.first_tokens)
         self._issuing = True
         self._ok = self._failed = self._tokens = 0
         self._open: set[Exchange] = set()
@@ -202,8 +202,9 @@ class Driver:
     async def _request(self, stage: Stage, due_ns: int) -> Exchange:
         self._next_id += 1
         load = self._load
-        tokens = self._first_tokens or stage.output_tokens or load.output_tokens
-        self._first_tokens = None
+        tokens = stage.output_tokens or load.output_tokens
+        if self._first_tokens:
+            tokens = self._first_tokens.pop(0)
         prompt = make_prompt(load.seed, self._next_id, load.prompt_tokens, self._clock.zero_ns)
         ask = Ask(self._model, prompt, tokens, load.temperature, self._ask_usage)
         exchange = Exchange(self._next_id, stage.phase, tokens, due_ns)

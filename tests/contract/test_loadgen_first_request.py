@@ -1,4 +1,4 @@
-"""The two-token request that begins the warm-up."""
+"""The two-token requests that begin the warm-up."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def sent_tokens(stage: Stage) -> list[int | None]:
     return [r.asked_tokens for r in records]
 
 
-def test_a_short_request_comes_before_those_of_the_stage():
-    """It shows an echo of the prompt's tail, and is not one of the requests that were asked for."""
-    assert [2, 48, 48] == sent_tokens(Stage("warmup", 1, requests=2, first_tokens=2))
+def test_short_requests_come_before_those_of_the_stage():
+    """They show an echo of the prompt's tail, and are none of the requests that were asked for."""
+    assert [2, 3, 48, 48] == sent_tokens(Stage("warmup", 1, requests=2, first_tokens=(2, 3)))
 
 
-def test_without_it_every_request_is_alike():
+def test_without_them_every_request_is_alike():
     """Only the warm-up has one."""
     assert [7, 7] == sent_tokens(Stage("baseline", 1, requests=2, output_tokens=7))

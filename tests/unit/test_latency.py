@@ -121,6 +121,15 @@ def test_prompt_tail_is_found_in_answers_that_lost_marks_when_a_plain_one_shows_
     assert [8.0] * 10 == [latency.ttft(r) for r in corrected]
 
 
+def test_a_mark_is_a_token_without_a_chunk():
+    """Where no capped answer is of one kind: as many chunks as tokens, one of them a mark, is one too many."""
+    echoed = [answer(1.01, 9.0, tokens=2, reasoned=True)] * 3
+    plain = [answer(8.9, 9.0, tokens=3, reasoned=True)] * 3
+
+    assert [8.0] * 3 == [latency.ttft(r) for r in latency.without_prompt_tail(echoed)]
+    assert tuple(plain) == latency.without_prompt_tail(plain)
+
+
 def test_a_first_token_that_most_answers_share_is_kept():
     """A model may begin every answer with the same token: as many chunks as tokens in those without marks."""
     crossing = [answer(1.01, 9.0, 9.1, 9.2, tokens=4, reasoned=True) for _ in range(9)]
