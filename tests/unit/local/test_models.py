@@ -55,7 +55,7 @@ def test_an_unknown_shape_names_the_known_ones():
 
 @pytest.mark.parametrize("name", list(models.shapes()))
 def test_a_shape_has_exactly_its_parameters(name: str):
-    """Built without memory on torch's meta device; the head is not tied to the embedding."""
+    """Built without memory on torch's meta device; the head is tied where the shape says so."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -64,8 +64,18 @@ def test_a_shape_has_exactly_its_parameters(name: str):
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(read_config(models.resolve(f"shape:{name}")))
 
-    assert models.shapes()[name]["parameters"] == sum(p.numel() for p in model.parameters())
-    assert model.get_output_embeddings().weight is not model.get_input_embeddings().weight
+    shape = models.shapes()[name]
+    tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    assert shape["parameters"] == sum(p.numel() for p in model.parameters())
+    assert shape["config"]["tie_word_embeddings"] == tied
+
+
+def test_the_running_example_has_an_untied_head():
+    """DeepSeek-R1-Distill-Qwen-1.5B: 1,777,088,000 parameters, embedding and head apart."""
+    shape = models.shapes()["deepseek-r1-distill-qwen-1.5b"]
+
+    assert 1_777_088_000 == shape["parameters"]
+    assert not shape["config"]["tie_word_embeddings"]
 
 
 def test_a_model_folder_is_served_under_its_own_name(tiny_folder: Path):
