@@ -65,7 +65,7 @@ RULE = Rule(
                 at_least(
                     "gpu.dram_active.decode.p50", 0.623, source="0.7 of a copy, which reads 0.89 on an H200"
                 ),
-                at_least("roof.memory.share", 0.60, source="well-tuned decode reaches 0.65-0.85"),
+                at_least("roof.memory.share", 0.50, source="the limit of bandwidth-bound-decode"),
             ),
         ),
         Neighbour(

@@ -40,8 +40,8 @@ RULE = Rule(
         Neighbour(
             "batching without gain",
             at_least("server.batch.mean", 1.5, source="guess: between one and two at a time"),
-            instead="Overloaded: requests are served together and gain nothing by it, so serving more of them "
-            "at a time will not help",
+            instead="Overloaded: requests are served together and gain nothing by it, so serving more of "
+            "them at a time will not help",
         ),
         Neighbour(
             "kv-cache",

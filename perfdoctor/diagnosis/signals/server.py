@@ -6,7 +6,9 @@ from perfdoctor import latency, stats
 from perfdoctor.diagnosis import spans
 from perfdoctor.diagnosis.measure import Reading, signal
 from perfdoctor.diagnosis.observations import NoValue, Observations, known
-from perfdoctor.diagnosis.signals import cpu, gpu
+from perfdoctor.diagnosis.signals import cpu, gil, gpu
+
+PYTHON_RARE = 0.10  # of the time; guess: below it Python only hands work out
 
 
 @signal("server.queue.mean", unit="s")
@@ -91,19 +93,30 @@ def _overlap(worked: list[tuple[float, float]], source: str) -> Reading:
 def saturation(obs: Observations) -> Reading:
     """The busiest resource of the server, as a share of what it can do: memory, tensor units, or CPUs.
 
-    Decides between a server that wastes its device and one that needs more of it. Missing when no counter
-    of the device that runs the model could be read.
+    Where the model runs on the CPU, a serving thread that leaves Python's lock alone counts too: it computes
+    in native code, and a server of few threads is full long before the host is. Decides between a server that
+    wastes its device and one that needs more of it. Missing when no counter of the device that runs the model
+    could be read.
     """
     found = {
         "GPU memory bandwidth": known(lambda: gpu.DRAM.of(obs) / gpu.DRAM_FULL),
         "GPU tensor units": known(lambda: gpu.TENSOR.of(obs)),
-        "host CPUs": known(lambda: 1 - cpu.host_idle.of(obs)) if gpu.on_gpu.of(obs) == 0 else None,
     }
+    if gpu.on_gpu.of(obs) == 0:
+        found["host CPUs"] = known(lambda: 1 - cpu.host_idle.of(obs))
+        found["native compute threads"] = known(lambda: _native_thread(obs))
     present = {name: value for name, value in found.items() if value is not None}
     if not present:
         raise NoValue("no counter of the device was read")
     name = max(present, key=lambda n: present[n])
     return Reading(min(1.0, present[name]), source=name)
+
+
+def _native_thread(obs: Observations) -> float:
+    """How busy the serving thread is, where it is native code that keeps it so."""
+    if gil.held.of(obs) >= PYTHON_RARE:
+        raise NoValue("the server's threads run Python")
+    return cpu.busy.of(obs)
 
 
 @signal("engine.kv_usage.max", unit="share")

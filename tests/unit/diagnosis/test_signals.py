@@ -208,6 +208,17 @@ def test_saturation_names_the_resource() -> None:
     assert (0.9, "GPU tensor units") == (found.value, found.source)
 
 
+@pytest.mark.parametrize(("held", "expected"), [(0.09, 0.96), (0.10, None)])
+def test_a_busy_native_thread_is_a_full_resource(held: float, expected: float | None) -> None:
+    """On a CPU, a thread that hardly holds the lock of Python computes; one that holds it does not count."""
+    samples = serving_thread(0.96) + gauges("gil", labels={"pid": "1"}, held_share=held, window_s=3.0)
+
+    found = signal("server.saturation.share", facts(target=local_target()), parallel_requests(40), samples)
+
+    assert expected == (None if found.value is None else pytest.approx(found.value))
+    assert expected is None or "native compute threads" == found.source
+
+
 # ------------------------------------------------------------------------------ cpu and gil
 
 
