@@ -122,7 +122,7 @@ def test_prompt_tail_is_found_in_answers_that_lost_marks_when_a_plain_one_shows_
 
 
 def test_a_mark_is_a_token_without_a_chunk():
-    """Where no capped answer is of one kind: as many chunks as tokens, one of them a mark, is one too many."""
+    """No capped answer is of one kind: as many chunks as tokens, one of them a mark, is one too many."""
     echoed = [answer(1.01, 9.0, tokens=2, reasoned=True)] * 3
     plain = [answer(8.9, 9.0, tokens=3, reasoned=True)] * 3
 

@@ -7,9 +7,9 @@ import pytest
 import report_cases as cases
 
 from perfdoctor import registry
+from perfdoctor.literal import one_line, visible
 from perfdoctor.model import Roof
 from perfdoctor.reports import _words
-from perfdoctor.literal import one_line, visible
 from perfdoctor.reports._rows import bars, kind_of
 from perfdoctor.reports._stacks import Frame, top_frames
 
