@@ -121,8 +121,8 @@ async def _run_stage(run: Conduct, writer: store.RunWriter, driver: Driver, stag
             if run.server and not run.server.alive() and not task.done():
                 raise ServerDied(
                     "the local model server died while it was being measured",
-                    "Its last words are in log.txt of the run folder.",
-                    f"perfdoctor report {writer.path}",
+                    "It crashed or was killed, often by the out-of-memory killer.",
+                    "read its last words in log.txt of the run folder, and `dmesg | grep -i oom`",
                 )
     except BaseException:
         driver.request_stop()

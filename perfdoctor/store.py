@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from perfdoctor.disk import disk_errors, write_atomically
+from perfdoctor.disk import claim, disk_errors, is_claimed, write_atomically
 from perfdoctor.errors import DiskFull, RunFolderError
 from perfdoctor.model import SCHEMA_VERSION, RequestRecord, RunFacts, Sample
 from perfdoctor.redact import Redactor
@@ -58,6 +58,7 @@ class RunWriter:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self.failure: DiskFull | None = None
+        self._claim = claim(path)
         self._write_facts()
         import tomli_w
 
@@ -92,8 +93,12 @@ class RunWriter:
         """Write out everything and set the final state. Safe to call once only."""
         self._stop.set()
         self._flusher.join(timeout=5)
-        self._flush()
-        self.update(**changes)
+        try:
+            self._flush()
+            self.update(**changes)
+        finally:
+            if self._claim is not None:
+                os.close(self._claim)
 
     def check(self) -> None:
         """Raise what the background writer met, so that a run does not go on unrecorded."""
@@ -151,8 +156,10 @@ class Run:
 
     @property
     def state(self) -> str:
-        """A folder still marked running was killed: nothing of ours is left to finish it."""
-        return "interrupted" if self.facts.state == "running" else self.facts.state
+        """A folder marked running that nobody writes to was killed: nothing is left to finish it."""
+        if self.facts.state != "running":
+            return self.facts.state
+        return "running" if is_claimed(self.path) else "interrupted"
 
     def read_requests(self) -> tuple[RequestRecord, ...]:
         return self._read("requests.jsonl", RequestRecord)

@@ -56,7 +56,7 @@ def summarise(facts: RunFacts, state: str, records: Sequence[RequestRecord]) -> 
         e2e_from_schedule=spread(latency.e2e_from_schedule),
         error_latency=stats.spread(latency.present(map(_duration, failed))),
         tokens=tokens,
-        notes=tuple(notes(steady, answered, tokens)),
+        notes=(*ending(facts, state), *notes(steady, answered, tokens)),
         errors={r.outcome: r.error or "" for r in reversed(failed)},
     )
 
@@ -120,6 +120,15 @@ def count_tokens(records: Sequence[RequestRecord], window: Window | None) -> Tok
         per_chunk=_ratio(sum(r.output_tokens or 0 for r in told), sum(len(r.token_at_s) for r in told)),
         source="mixed" if len(sources) > 1 else next(iter(sources), None),
     )
+
+
+def ending(facts: RunFacts, state: str) -> tuple[str, ...]:
+    """Why a run is shorter than asked for; nothing for a complete one."""
+    if state == "failed":
+        return (f"the run failed: {facts.error or 'its log.txt says why'}",)
+    if state == "interrupted":
+        return ("the run was interrupted: the numbers cover what was recorded before",)
+    return ("the run is still going on",) if state == "running" else ()
 
 
 def notes(

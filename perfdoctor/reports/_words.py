@@ -57,8 +57,11 @@ VERDICTS = {
 COMPARISONS = {"below": "below", "at_least": "at least"}
 OF = {"request": "of request time", "load": "of load time", "measurement": "of measured time"}
 RANDOM_WEIGHTS = "The weights are random: the timing is real, the generated text is not."
-INTERRUPTED = "The run was interrupted: the numbers cover only what was recorded before."
-FAILED = "The run failed: the numbers cover only what was recorded before."
+ENDINGS = {
+    "interrupted": "The run was interrupted: the numbers cover only what was recorded before.",
+    "failed": "The run failed: the numbers cover only what was recorded before.",
+    "running": "The run is still going on: the numbers cover only what is recorded so far.",
+}
 
 
 def class_title(cls: str | None) -> str:
@@ -177,12 +180,11 @@ def _place(facts: TargetFacts) -> str:
 
 def notices(bundle: Bundle) -> tuple[str, ...]:
     """What a reader must know before the numbers."""
-    state = bundle.diagnosis.state if bundle.diagnosis else bundle.facts.state
+    judged = bundle.diagnosis or bundle.summary
+    state = judged.state if judged else bundle.facts.state
     found = [RANDOM_WEIGHTS] if bundle.facts.target.weights_random else []
-    if state in ("interrupted", "running"):
-        found.append(INTERRUPTED)
-    if state == "failed":
-        found.append(FAILED)
+    if state in ENDINGS:
+        found.append(ENDINGS[state])
     if bundle.facts.error:
         found.append(bundle.facts.error)
     return (*found, *bundle.facts.notes)

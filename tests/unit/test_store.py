@@ -239,3 +239,13 @@ def test_a_name_no_file_can_have_is_no_crash(tmp_path: Path):
         store.open_run("x" * 5000)
     with pytest.raises(DiskFull):
         store.create_run(RunFacts(), tmp_path / ("x" * 5000))
+
+
+def test_a_run_that_is_still_written_to_is_running(tmp_path: Path):
+    """Not taken for a killed one; once its writer is gone it is."""
+    writer = store.create_run(RunFacts(), tmp_path / "run")
+
+    assert "running" == store.open_run(tmp_path / "run").state
+
+    writer.seal()
+    assert "interrupted" == store.open_run(tmp_path / "run").state

@@ -185,3 +185,15 @@ def test_cached_prompt_tokens_are_told():
 def test_itl_is_not_published_from_chunks():
     """Null unless the tokens of each chunk are known."""
     assert summary([request(0, 1, 2)]).itl is None
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [("interrupted", "interrupted"), ("failed", "the server left"), ("running", "going on")],
+)
+def test_a_run_that_is_not_complete_says_so(state, expected):
+    """Its table must not be read as the whole."""
+    facts = RunFacts(run="r", error="the server left")
+
+    assert expected in summarise(facts, state, []).notes[0]
+    assert () == summary([]).notes

@@ -74,8 +74,8 @@ def test_a_missing_roof_carries_its_reason():
 def test_random_weights_and_an_interruption_are_said():
     """Both change how the numbers are to be read."""
     assert _words.RANDOM_WEIGHTS in _words.notices(cases.found())
-    assert _words.INTERRUPTED in _words.notices(cases.killed())
-    assert _words.INTERRUPTED not in _words.notices(cases.found())
+    assert _words.ENDINGS["interrupted"] in _words.notices(cases.killed())
+    assert _words.ENDINGS["interrupted"] not in _words.notices(cases.found())
 
 
 def test_the_trust_line_counts_requests_and_the_probes_cost():
