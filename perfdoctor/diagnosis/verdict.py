@@ -23,7 +23,7 @@ TROUBLES = (
     (
         "gil.idle.share",  # the limit of launch-bound-decode
         0.30,
-        "Python's lock is held {} of the time while nobody asks: a thread that does not serve is in the way",
+        "Python's lock is held {} of the time while nobody asks, by a thread that does not serve",
     ),
 )
 

@@ -44,6 +44,16 @@ def transformers_plain(tiny_model: Path, server_logs: Path) -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture
+def transformers_hogged(tiny_model: Path, server_logs: Path) -> Iterator[Server]:
+    """Continuous batching beside a thread that spins under the interpreter lock half of the time."""
+    log, when = server_logs / "transformers-hogged.log", server_logs / "hog"
+    fault = transformers_serve.gil_hog(when)
+    with transformers_serve.serving(tiny_model, log, batching=True, fault=fault) as server:
+        when.touch()
+        yield server
+
+
 @pytest.fixture(scope="session")
 def transformers_cb(tiny_model: Path, server_logs: Path) -> Iterator[Server]:
     """`transformers serve` with continuous batching, warmed up at temperature 1, which then sticks."""

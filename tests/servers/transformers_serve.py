@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,12 +35,23 @@ def command_for(model: Path, port: int, batching: bool) -> list[str]:
 
 
 @contextmanager
-def serving(model: Path, log: Path, batching: bool = False, temperature: float = 1.0) -> Iterator[Server]:
+def serving(
+    model: Path,
+    log: Path,
+    batching: bool = False,
+    temperature: float = 1.0,
+    fault: Mapping[str, str] | None = None,
+) -> Iterator[Server]:
+    """`fault`: environment variables that break it."""
     port = free_port()
-    with running(
-        command_for(model, port, batching), port, str(model), log, ENVIRONMENT, temperature
-    ) as server:
+    env = {**ENVIRONMENT, **(fault or {})}
+    with running(command_for(model, port, batching), port, str(model), log, env, temperature) as server:
         yield server
+
+
+def gil_hog(when: Path) -> dict[str, str]:
+    """The fault of a thread that spins under the interpreter lock, from when the file exists."""
+    return {"PYTHONPATH": str(Path(__file__).with_name("gil_hog")), "GIL_HOG_WHEN": str(when)}
 
 
 def main() -> int:
