@@ -39,16 +39,17 @@ def write_atomically(path: Path, content: bytes) -> None:
             raise
 
 
-def claim(folder: Path) -> int | None:
-    """Mark a folder as being written to until the descriptor is closed, at the latest by the end of this
-    process; None where the file system cannot."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return None
+def claim(folder: Path) -> contextlib.ExitStack:
+    """Mark a folder as being written to until the stack is left or this process ends.
+
+    A lock on the folder itself: nothing is left behind, and nothing happens where the file system has none.
+    """
+    held = contextlib.ExitStack()
     with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        held.callback(os.close, descriptor)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return descriptor
+    return held
 
 
 def is_claimed(folder: Path) -> bool:

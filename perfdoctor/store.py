@@ -9,9 +9,6 @@ a torn last line is skipped. Whole files are replaced atomically.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import re
 import threading
 import traceback
 from collections.abc import Iterable, Iterator
@@ -21,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from perfdoctor import folders
 from perfdoctor.disk import claim, disk_errors, is_claimed, write_atomically
 from perfdoctor.errors import DiskFull, RunFolderError
 from perfdoctor.model import SCHEMA_VERSION, RequestRecord, RunFacts, Sample
@@ -30,14 +28,8 @@ if TYPE_CHECKING:
     import pandas
 
 FLUSH_S = 0.25
-RUNS_ENV = "PERFDOCTOR_RUNS"
 
 _T = TypeVar("_T")
-
-
-def runs_root() -> Path:
-    """Where run folders live: $PERFDOCTOR_RUNS, else `perfdoctor-runs` in the current folder."""
-    return Path(os.environ.get(RUNS_ENV) or "perfdoctor-runs")
 
 
 def _plain(value: Any) -> Any:
@@ -58,7 +50,7 @@ class RunWriter:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self.failure: DiskFull | None = None
-        self._claim = claim(path)
+        self._claim = claim(path)  # until it is sealed, or this process ends
         self._write_facts()
         import tomli_w
 
@@ -93,12 +85,9 @@ class RunWriter:
         """Write out everything and set the final state. Safe to call once only."""
         self._stop.set()
         self._flusher.join(timeout=5)
-        try:
+        with self._claim:
             self._flush()
             self.update(**changes)
-        finally:
-            if self._claim is not None:
-                os.close(self._claim)
 
     def check(self) -> None:
         """Raise what the background writer met, so that a run does not go on unrecorded."""
@@ -200,62 +189,13 @@ class Run:
 
 def create_run(facts: RunFacts, folder: Path | None = None, secrets: Iterable[str] = ()) -> RunWriter:
     """Make a new, empty run folder. A given folder must not hold a run yet."""
-    path = _given_folder(folder) if folder else _fresh_folder(runs_root(), facts)
+    path = folders.given(folder) if folder else folders.fresh(facts.command)
     return RunWriter(path, msgspec.structs.replace(facts, run=path.name), Redactor(secrets))
-
-
-def _given_folder(path: Path) -> Path:
-    do = "give another --out"
-    with disk_errors(path):
-        if path.exists() and not path.is_dir():
-            raise RunFolderError(f"{path} is a file", "A run is a folder of several files.", do)
-        if (path / "run.json").exists():
-            raise RunFolderError(f"{path} already holds a run", "Runs are never overwritten.", do)
-        path.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def _fresh_folder(root: Path, facts: RunFacts) -> Path:
-    """Made here, not only named: two runs of the same second must not share one."""
-    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
-    name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{stamp}-{facts.command}").strip("-")
-    path, suffix = root / name, 1
-    with disk_errors(root):
-        root.mkdir(parents=True, exist_ok=True)
-        while True:
-            try:
-                path.mkdir()
-            except FileExistsError:
-                suffix += 1
-                path = root / f"{name}-{suffix}"
-            else:
-                return path
 
 
 def open_run(path: str | Path = "latest") -> Run:
     """A run folder by path, by name under the runs root, or `latest`."""
-    if str(path) == "latest":
-        folders = sorted(runs_root().glob("*/run.json"), key=_changed_s)
-        if not folders:
-            raise RunFolderError(
-                f"no run found under {runs_root()}",
-                "Runs are kept in the folder where perfdoctor was started.",
-                f"name a run folder, set {RUNS_ENV}, or make a run: perfdoctor diagnose --model tiny",
-            )
-        return Run(folders[-1].parent)
-    for candidate in (Path(path), runs_root() / str(path)):
-        with contextlib.suppress(OSError):  # a name too long for any file
-            if candidate.is_dir():
-                return Run(candidate)
-    raise RunFolderError(f"there is no run folder {path}", "", "list them with: ls " + str(runs_root()))
-
-
-def _changed_s(path: Path) -> float:
-    """0 for a file that was removed just now."""
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
+    return Run(folders.latest() if str(path) == "latest" else folders.named(str(path)))
 
 
 def _read_facts(path: Path) -> RunFacts:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from perfdoctor import store
+from perfdoctor import folders, store
 from perfdoctor.disk import write_atomically
 from perfdoctor.errors import DiskFull, RunFolderError
 from perfdoctor.model import RequestRecord, RunFacts, Sample, Scenario, Target
@@ -120,7 +120,7 @@ def test_runs_are_never_overwritten(tmp_path: Path):
 
 def test_latest_is_the_newest_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """`latest` looks under the runs root, and says where when there is none."""
-    monkeypatch.setenv(store.RUNS_ENV, str(tmp_path))
+    monkeypatch.setenv(folders.RUNS_ENV, str(tmp_path))
     with pytest.raises(RunFolderError, match="no run found"):
         store.open_run()
     store.create_run(RunFacts(command="old"), tmp_path / "b").seal(state="complete")
@@ -140,8 +140,8 @@ def test_a_full_disk_is_said_once_and_keeps_what_was_written():
     if mounted.returncode:
         mount.rmdir()
         pytest.skip("cannot mount here")
+    writer = store.create_run(RunFacts(), mount / "run")
     try:
-        writer = store.create_run(RunFacts(), mount / "run")
         for _ in range(2):
             writer.append_request(a_request(1))
         time.sleep(2 * store.FLUSH_S)
@@ -154,6 +154,8 @@ def test_a_full_disk_is_said_once_and_keeps_what_was_written():
         with pytest.raises(DiskFull, match="No space left"):
             writer.check()
         assert [1, 1] == [r.id for r in store.open_run(mount / "run").read_requests()[:2]]
+        with pytest.raises(DiskFull):
+            writer.seal(state="failed")
     finally:
         subprocess.run(["umount", str(mount)], check=True)
         mount.rmdir()
@@ -177,7 +179,7 @@ def test_notebooks_get_frames(tmp_path: Path):
 
 def test_runs_of_the_same_second_get_folders_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The folder is made by whoever names it, so two processes cannot share one."""
-    monkeypatch.setenv(store.RUNS_ENV, str(tmp_path))
+    monkeypatch.setenv(folders.RUNS_ENV, str(tmp_path))
 
     with ThreadPoolExecutor(8) as pool:
         writers = list(pool.map(lambda _: store.create_run(RunFacts()), range(8)))
