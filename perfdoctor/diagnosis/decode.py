@@ -36,25 +36,22 @@ def decode_shares(obs: Observations) -> DecodeShares:
 
 def _by_device_step(obs: Observations) -> DecodeShares:
     """Device time is the memory's as far as the step's bytes need it, and small or compute kernels beyond."""
-    busy = step.device.of(obs)
-    gap = {"decode.launch_gap": 1 - busy}
-    source = "profiled step: kernel time against the step's length"
-    try:
-        memory = min(busy, _memory_s(obs) / step.wall_s(obs))
-    except NoValue:
-        return DecodeShares({"decode": busy} | gap, source)
-    return DecodeShares({"decode.memory": memory, "decode.compute": busy - memory} | gap, source)
+    return _by_step(obs, step.device.of(obs), "kernel time", undivided="decode")
 
 
 def _by_cpu_step(obs: Observations) -> DecodeShares:
-    arithmetic = step.kernel.of(obs)
-    gap = {"decode.launch_gap": 1 - arithmetic}
-    source = "profiled step: operators that do arithmetic against the step's length"
+    """The same with the operators that do arithmetic for kernels; without the model's size all is theirs."""
+    return _by_step(obs, step.kernel.of(obs), "operators that do arithmetic", undivided="decode.compute")
+
+
+def _by_step(obs: Observations, busy: float, what: str, undivided: str) -> DecodeShares:
+    gap = {"decode.launch_gap": 1 - busy}
+    source = f"profiled step: {what} against the step's length"
     try:
-        memory = min(arithmetic, _memory_s(obs) / step.wall_s(obs))
+        memory = min(busy, _memory_s(obs) / step.wall_s(obs))
     except NoValue:
-        return DecodeShares({"decode.compute": arithmetic} | gap, source)
-    return DecodeShares({"decode.memory": memory, "decode.compute": arithmetic - memory} | gap, source)
+        return DecodeShares({undivided: busy} | gap, source)
+    return DecodeShares({"decode.memory": memory, "decode.compute": busy - memory} | gap, source)
 
 
 def _memory_s(obs: Observations) -> float:
