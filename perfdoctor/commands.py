@@ -65,8 +65,8 @@ def run_and_judge(orders: Orders, quiet: bool) -> Bundle:
     """Make a run, judge it, and leave the HTML report in its folder."""
     from perfdoctor import session
 
-    watch = Watch(quiet)
-    run = store.open_run(session.conduct(orders, watch))
+    with Watch(quiet) as watch:
+        run = store.open_run(session.conduct(orders, watch))
     try:
         bundle = load_bundle(run, diagnosed=True)
         html = _keep(run, "report.html", _render(bundle, "html"))
@@ -82,8 +82,8 @@ def load_test(orders: Orders, quiet: bool) -> LoadSummary:
     from perfdoctor import session
     from perfdoctor.loadgen.summary import summarise
 
-    watch = Watch(quiet)
-    run = store.open_run(session.conduct(orders, watch))
+    with Watch(quiet) as watch:
+        run = store.open_run(session.conduct(orders, watch))
     watch.note(f"Run folder: {run.path}")
     return summarise(run.facts, run.state, run.read_requests())
 

@@ -46,6 +46,12 @@ class Watch:
         self._lock = threading.Lock()
         self._told = threading.Event()  # the phase tells something itself, or is over
 
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
     def begin(self, title: str, expect: str = "") -> None:
         """A phase starts; `expect` says how long it will take."""
         self.end()
@@ -83,7 +89,7 @@ class Watch:
     def _pulse(self, text: str, told: threading.Event) -> None:
         began_s = time.monotonic()
         while not told.wait(PULSE_S):
-            self._draw(f"{text} {time.monotonic() - began_s:.0f} s", told)
+            self._draw(f"{text}: {time.monotonic() - began_s:.0f} s", told)
 
     def _draw(self, text: str, unless: threading.Event | None = None) -> None:
         with self._lock:

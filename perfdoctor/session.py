@@ -54,7 +54,6 @@ def conduct(orders: Orders, watch: Watch) -> Path:
         raise
     finally:
         with interrupts.shield():
-            watch.end()
             if run.server:
                 run.server.stop()
             writer.seal(

@@ -53,9 +53,10 @@ def test_a_terminal_gets_one_line_that_is_rewritten_and_gone_at_the_end(monkeypa
     file = Terminal()
     watch = watch_on(file, monkeypatch, width=200)
 
-    watch.begin("Loading [/bold] a\nb \x1b[2J", "soon")
-    watch.tick(Snapshot(done=3, failed=1, in_flight=2, tokens=50, elapsed_s=2.0))
-    watch.end()
+    with pytest.raises(ValueError, match="a failure"), watch:
+        watch.begin("Loading [/bold] a\nb \x1b[2J", "soon")
+        watch.tick(Snapshot(done=3, failed=1, in_flight=2, tokens=50, elapsed_s=2.0))
+        raise ValueError("a failure")
 
     text = file.getvalue()
     assert "Loading [/bold] a b \\x1b[2J (soon)" in text
