@@ -103,7 +103,8 @@ def _with_target(scenario: Scenario, **changes: Any) -> Scenario:
 
 
 def _collect(run: Conduct, writer: store.RunWriter) -> None:
-    if run.orders.probes:
+    calibrated = run.orders.probes and not writer.facts.target.remote
+    if calibrated:
         run.watch.begin("Measuring what this machine's memory can do", "about 1 s")
         writer.update(calibration=_calibrate.calibrate())
     with _sampling(run, writer) as (subject, sampler):
@@ -114,7 +115,7 @@ def _collect(run: Conduct, writer: store.RunWriter) -> None:
             _await_first_readings(sampler)
         scenario = writer.facts.scenario
         loop.run(stages.drive(run, writer, scenario.load))
-    if run.orders.probes and not run.interrupted:
+    if calibrated and not run.interrupted:
         run.watch.begin("Measuring the memory again", "about 1 s")
         writer.update(calibration=_best(writer.facts.calibration, _calibrate.calibrate()))
 

@@ -97,9 +97,7 @@ def _healthy(grounds: Grounds) -> Verdict | None:
         parts.append(f"a request takes {units.number(stretch)} times as long as alone")
     unknown = _unknown(grounds)
     tail = f" Not judged: {unknown}." if unknown else ""
-    return Verdict(
-        status="healthy", cls="healthy", summary=f"Healthy at this load: {'; '.join(parts)}.{tail}"
-    )
+    return Verdict(status="healthy", cls="healthy", summary=f"At this load {'; '.join(parts)}.{tail}")
 
 
 def _saturation(grounds: Grounds) -> str:

@@ -169,8 +169,12 @@ def _print_limits(page: Page, diagnosis: Diagnosis) -> None:
 def _print_unmeasured(page: Page, states: Sequence[ProbeState]) -> None:
     if states:
         page.gap()
-    for number, state in enumerate(states):
-        text = words(state.probe, "unknown") + "  " + words(_words.probe_problem(state))
+    alike: dict[tuple[str, str | None], list[ProbeState]] = {}
+    for state in states:
+        alike.setdefault((_words.probe_problem(state), state.enable), []).append(state)
+    for number, (state, *others) in enumerate(alike.values()):
+        names = ", ".join(s.probe for s in (state, *others))
+        text = words(names, "unknown") + "  " + words(_words.probe_problem(state))
         page.paragraph("Missing" if number == 0 else "", text)
         if state.enable:
             page.command("", state.enable)

@@ -3,8 +3,10 @@
     python -m tests.servers.truth --port 0        prints its port; runs until it is killed
 
     POST /v1/chat/completions              a timed stream, as the flags say
-    POST /t/ttft_ms=20&gap_ms=10&tokens=8/v1/chat/completions      the same with other timing
-    POST /s/NAME/v1/chat/completions       the bytes of script NAME (SCRIPTS, or one put there by a test)
+    POST /t/ttft_ms=20&gap_ms=10&tokens=8/v1/chat/completions      the same with other timing; serial=1: one
+                                           request after the other
+    POST /s/NAME/v1/chat/completions       the bytes of script NAME (SCRIPTS, or one put there by a test);
+                                           NAME+NAME+...: one after the other
     PUT  /s/NAME                           a script as JSON steps
     GET  /truth                            {X-Request-Id: {"received_ns": 1, "sent_ns": [2], "prompt": ""}}
     GET  [...]/v1/models, /health          what a client looks at first
@@ -25,7 +27,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,8 @@ class _Server:
     defaults: dict[str, float]
     scripts: dict[str, list[Step]] = field(default_factory=lambda: dict(SCRIPTS))
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
+    played: int = 0
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         served = 0
@@ -101,6 +105,9 @@ class _Server:
         return SCRIPTS["404"]
 
     def _script(self, name: str, request: _Request, served: int) -> list[Step]:
+        names = name.split("+")
+        self.played += 1
+        name = names[self.played % len(names)]
         if name == "stale" and served:  # a kept-alive connection that is dead when it is used again
             return [CLOSE]
         if name == "refuses-usage" and b"stream_options" in request.body:
@@ -113,7 +120,15 @@ class _Server:
     async def _stream(
         self, request: _Request, options: dict[str, float], writer: asyncio.StreamWriter
     ) -> bool:
-        """Tokens due at fixed instants after the request came; a late wake-up does not move the next one."""
+        """Tokens due at fixed instants after the request came, or when it had its turn in a serial stream; a
+        late wake-up does not move the next one."""
+        async with self.turn if options.get("serial") else nullcontext():
+            start_s = time.perf_counter() if options.get("serial") else request.received_ns / 1e9
+            return await self._answer_timed(request, start_s, options, writer)
+
+    async def _answer_timed(
+        self, request: _Request, start_s: float, options: dict[str, float], writer: asyncio.StreamWriter
+    ) -> bool:
         gap_s, tokens = options["gap_ms"] / 1e3, int(options["tokens"])
         sent_ns: list[int] = []
         self.told[request.headers.get("x-request-id", "")] = {
@@ -122,7 +137,7 @@ class _Server:
             "prompt": str(json.loads(request.body).get("messages")),
         }
         writer.write(CHUNKED_HEAD + chunk(ROLE))
-        due_s = request.received_ns / 1e9 + options["ttft_ms"] / 1e3
+        due_s = start_s + options["ttft_ms"] / 1e3
         for _ in range(tokens):
             await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
             stamp_ns = time.perf_counter_ns()
@@ -190,10 +205,8 @@ def _steps_from(items: list[dict[str, Any]]) -> list[Step]:
     return [item["text"].encode("latin-1") if "text" in item else item["other"] for item in items]
 
 
-async def _serve(port: int, defaults: dict[str, float]) -> None:
-    server = await asyncio.start_server(
-        _Server(defaults).converse, "127.0.0.1", port, limit=2**24, backlog=1024
-    )
+async def _serve(host: str, port: int, defaults: dict[str, float]) -> None:
+    server = await asyncio.start_server(_Server(defaults).converse, host, port, limit=2**24, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:
         await server.serve_forever()
@@ -203,13 +216,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--ttft-ms", type=float, default=50.0)
     parser.add_argument("--gap-ms", type=float, default=20.0)
     parser.add_argument("--tokens", type=int, default=16)
     args = parser.parse_args()
     defaults = {"ttft_ms": args.ttft_ms, "gap_ms": args.gap_ms, "tokens": args.tokens}
-    _runner()(_serve(args.port, defaults))
+    _runner()(_serve(args.host, args.port, defaults))
 
 
 def _runner() -> Callable[[Any], Any]:
@@ -235,7 +249,7 @@ class Truth:
         return f"{self.url}/s/{name}"
 
     def timed(self, **options: float) -> str:
-        """The endpoint of streams with other timing: ttft_ms, gap_ms, tokens."""
+        """The endpoint of streams with other timing: ttft_ms, gap_ms, tokens, serial."""
         return f"{self.url}/t/" + "&".join(f"{key}={value}" for key, value in options.items())
 
     def put(self, name: str, steps: Sequence[Step]) -> str:
@@ -252,13 +266,13 @@ class Truth:
 
 
 @contextmanager
-def serving(*flags: str) -> Iterator[Truth]:
-    """The server in a child process, on a free port."""
-    command = [sys.executable, "-m", "tests.servers.truth", *flags]
+def serving(*flags: str, host: str = "127.0.0.1", prefix: Sequence[str] = ()) -> Iterator[Truth]:
+    """The server in a child process, on a free port. `prefix` is put before its command line."""
+    command = [*prefix, sys.executable, "-m", "tests.servers.truth", "--host", host, *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=ROOT) as child:
         assert child.stdout is not None
         try:
-            yield Truth(f"http://127.0.0.1:{int(child.stdout.readline())}", child.pid)
+            yield Truth(f"http://{host}:{int(child.stdout.readline())}", child.pid)
         finally:
             child.kill()
 

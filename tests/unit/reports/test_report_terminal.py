@@ -144,6 +144,18 @@ def test_what_is_missing_is_named_with_the_command_that_enables_it():
     assert "          sudo sysctl kernel.yama.ptrace_scope=0" in text
 
 
+def test_probes_that_miss_for_the_same_reason_share_a_line():
+    """A remote server takes every host probe away at once; that is one thing to read."""
+    why = {"status": "unsupported", "why": "the server runs on another host", "enable": "go there"}
+    states = tuple(cases.ProbeState(probe=name, **why) for name in ("cpu", "disk", "gil"))
+    found = msgspec.structs.replace(cases.FOUND, unmeasured=states)
+
+    text = diagnosis(Bundle(found, None, cases.FACTS))
+
+    assert "Missing   cpu, disk, gil  unsupported: the server runs on another host" in text
+    assert 1 == text.count("go there")
+
+
 def test_rules_are_clear_or_unknown_in_words():
     """Unknown carries its reason; clear is one line."""
     text = diagnosis(cases.found())
