@@ -48,7 +48,7 @@ def decide(grounds: Grounds) -> Verdict:
         return _untrusted(grounds)
     causes = [f for f in grounds.findings if f.of != "measurement"]
     if causes:
-        return Verdict(status="found", cls=causes[0].cls, summary=_summary_of(causes))
+        return Verdict(status="found", cls=causes[0].cls, summary=_summary_of(causes) + _seen(grounds))
     if grounds.too_thin:
         return Verdict(status="insufficient_evidence", summary=_capitalised(grounds.too_thin) + ".")
     for finding in grounds.findings:
@@ -118,6 +118,11 @@ def _troubles(grounds: Grounds) -> str:
     return "; ".join(found)
 
 
+def _seen(grounds: Grounds) -> str:
+    troubles = _troubles(grounds)
+    return f" Seen, but not judged: {troubles}." if troubles else ""
+
+
 def _unresolved(grounds: Grounds) -> Verdict:
     unknown, troubles = _unknown(grounds), _troubles(grounds)
     if unknown:
@@ -126,8 +131,7 @@ def _unresolved(grounds: Grounds) -> Verdict:
         what = "None of the judged causes applies."
     else:
         what = "None of the judged causes applies, yet throughput did not grow with the load."
-    if troubles:
-        what += f" Seen, but not judged: {troubles}."
+    what += _seen(grounds)
     largest = sorted(grounds.ledger.mean, key=lambda row: -row.share)[:2]
     if largest:
         rows = ", ".join(f"{row.row} {units.share(row.share)}" for row in largest)

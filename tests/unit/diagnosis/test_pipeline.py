@@ -217,6 +217,18 @@ def test_memory_bound_serial_server_is_both() -> None:
     assert "Also: memory bandwidth sets the pace" in found.verdict.summary
 
 
+def test_a_cause_is_told_beside_what_no_rule_judges() -> None:
+    """A serial server that is also starved of CPU: raising its limit alone would not be the whole story."""
+    run = facts(target=local_target())
+
+    found = diagnose(
+        run, "complete", [*serial_requests(36), *baseline_requests()], serving_thread(0.5, waiting=0.4)
+    )
+
+    assert "found" == found.verdict.status
+    assert "Seen, but not judged: its busiest thread waited for a CPU 40 %" in found.verdict.summary
+
+
 def test_overloaded_server_is_worded_as_such() -> None:
     """Several in service on a saturated device: the fix is capacity, so no other one is offered."""
     run = facts(concurrency=4, target=local_target("cuda:0", max_batch=None), gpus=(H200,))
