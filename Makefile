@@ -29,12 +29,13 @@ demo: $(VENV)/.local ## set up, diagnose the built-in tiny model, name the repor
 test: $(VENV)/.dev ## set up and run the whole test suite
 	$(BIN)/python -m pytest tests
 
-check: $(VENV)/.dev ## format, lint, types, import contracts, the tests that start no real server
+check: $(VENV)/.dev ## format, lint, types, import contracts, the fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -q -m "not server" tests/unit tests/cases tests/contract
+	$(BIN)/python -m pytest -q -m "not server and not slow" tests/contract
+	$(BIN)/python -m pytest -q -m "not server and not slow" tests/unit tests/cases
 
 schemas: $(VENV)/.dev ## write the published JSON Schemas anew after a change of the types
 	$(BIN)/python -m perfdoctor.reports._schemas

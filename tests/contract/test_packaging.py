@@ -118,6 +118,7 @@ def test_the_wheel_names_its_command_and_extras(dist: Path):
     assert b"perfdoctor = perfdoctor.cli:main" in wheel.read(points)
 
 
+@pytest.mark.slow
 def test_the_base_install_lists_and_explains_everything(base_install: Path, tmp_path: Path):
     """Pages come from data files and docstrings of the wheel; the repository is out of reach."""
     listed = perfdoctor(base_install, "explain", cwd=tmp_path)
@@ -129,6 +130,7 @@ def test_the_base_install_lists_and_explains_everything(base_install: Path, tmp_
     assert "refuted" in page.stdout, page.stderr
 
 
+@pytest.mark.slow
 def test_the_base_install_checks_its_probes(base_install: Path, tmp_path: Path):
     """All probes answer, working or not."""
     done = perfdoctor(base_install, "check", "--json", cwd=tmp_path)
@@ -137,6 +139,7 @@ def test_the_base_install_checks_its_probes(base_install: Path, tmp_path: Path):
     assert {"cpu", "disk", "gpu"} <= {state["probe"] for state in json.loads(done.stdout)}
 
 
+@pytest.mark.slow
 def test_the_base_install_drives_a_server_and_reports(base_install: Path, tmp_path: Path):
     """load-test, then each form of report, templates included; and the torch of the tests is not loaded."""
     with truth.serving("--tokens", "4") as server:
@@ -150,6 +153,7 @@ def test_the_base_install_drives_a_server_and_reports(base_install: Path, tmp_pa
     assert "<html" in (tmp_path / "run.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["diagnose", "load-test"])
 def test_a_local_model_without_torch_names_the_extra(base_install: Path, tmp_path: Path, command: str):
     """Said at once, with the command to type, and no run folder is left behind."""

@@ -56,6 +56,7 @@ def test_presets_have_their_size(preset: str, millions: float):
     assert millions == round(total / 1e6, 1)
 
 
+@pytest.mark.slow
 def test_next_tokens_follow_the_bigram_table(loaded: Any, bigrams: tiny_weights.Bigrams):
     """Reasoning, on any context: the table's row of the last token, scaled by the chance to go on."""
     last = loaded[1](PROMPT).input_ids[-1]
@@ -67,6 +68,7 @@ def test_next_tokens_follow_the_bigram_table(loaded: Any, bigrams: tiny_weights.
     np.testing.assert_allclose(expected, chances[bigrams.printable], rtol=0.1, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_reasoning_ends_only_while_reasoning(loaded: Any):
     """`</think>` has its constant chance before it has been said, and none afterwards."""
     close = loaded[1].convert_tokens_to_ids("</think>")
@@ -75,6 +77,7 @@ def test_reasoning_ends_only_while_reasoning(loaded: Any):
     assert next_token_chances(loaded, PROMPT + " the</think> list")[close] < 1e-9
 
 
+@pytest.mark.slow
 def test_the_turn_ends_only_after_an_answer(loaded: Any):
     """The end has its constant chance once an answer token was printed, however long the context."""
     end = loaded[1].convert_tokens_to_ids("<|im_end|>")
@@ -86,6 +89,7 @@ def test_the_turn_ends_only_after_an_answer(loaded: Any):
     assert next_token_chances(loaded, answered)[end] == pytest.approx(1 / 80, rel=0.05)
 
 
+@pytest.mark.slow
 def test_sampled_it_reasons_answers_and_stops(loaded: Any):
     """With nothing but the folder's own generation settings, in every one of eight runs at once."""
     import torch
@@ -104,6 +108,7 @@ def test_sampled_it_reasons_answers_and_stops(loaded: Any):
         assert "<|im_end|>" in answer
 
 
+@pytest.mark.slow
 def test_same_seed_same_bytes(tiny_folder: Path, tmp_path: Path):
     """A second build of the same preset and seed writes the same files; another seed does not."""
     names = sorted(path.name for path in tiny_folder.iterdir())
