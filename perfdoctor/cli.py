@@ -98,7 +98,7 @@ def diagnose(
 
     if run is not None:
         if endpoint or model:
-            raise UsageError("give a run folder or a target, not both")
+            raise UsageError("give a run folder or a target, not both", "", "see perfdoctor diagnose --help")
         bundle = commands.judge(run)
     else:
         options = {"device": device, "dtype": dtype, "threads": str(threads) if threads else None}
@@ -206,7 +206,7 @@ def report(
 
     asked = [name for name, on in (("html", html), ("json", json), ("markdown", markdown)) if on]
     if len(asked) > 1:
-        raise UsageError("give one of --html, --json and --markdown")
+        raise UsageError("give one of --html, --json and --markdown", "", "run it once for each")
     commands.report(run, asked[0] if asked else None, out, force=force, definitions=definitions)
 
 
@@ -285,6 +285,7 @@ def main() -> None:
     except (BrokenPipeError, console.ReaderGone):
         code = 0
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains when it flushes
+    interrupts.ignore()
     sys.exit(code)
 
 

@@ -92,7 +92,11 @@ def seconds(text: str) -> float:
         what, _, do = str(error).partition("; ")
         raise UsageError(what, "", do) from error
     if not 0 < found < LONGEST_S:
-        raise UsageError(f"{text} is no usable length of time", "It must be above zero and below a year.")
+        raise UsageError(
+            f"{text} is no usable length of time",
+            "It must be above zero and below a year.",
+            "write 30s or 2m",
+        )
     return found
 
 

@@ -57,6 +57,12 @@ class Interrupts:
             raise KeyboardInterrupt
 
 
+def ignore() -> None:
+    """At the very end: the exit code is decided, and a late Ctrl-C must not replace it."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def heeded() -> tuple[signal.Signals, ...]:
     """The signals that nobody has switched off."""
     return tuple(number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN)

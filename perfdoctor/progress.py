@@ -12,6 +12,7 @@ from rich.cells import cell_len, set_cell_size
 from perfdoctor import console, units
 from perfdoctor.literal import one_line
 
+MARGIN = 3  # columns kept free: a terminal prints ^C where the line ends
 PULSE_S = 0.5  # of the seconds shown while a phase tells nothing else
 CLEAR_REST = "\x1b[K"  # of the line; after the text, not before it, so that nothing flickers
 
@@ -95,7 +96,7 @@ class Watch:
         with self._lock:
             if unless is None or not unless.is_set():
                 self._drawn = True
-                self._write("\r" + fitted(one_line(text), console.err().width - 1) + CLEAR_REST)
+                self._write("\r" + fitted(one_line(text), console.err().width - MARGIN) + CLEAR_REST)
 
     def _erase(self) -> None:
         with self._lock:

@@ -58,6 +58,12 @@ def normalise(endpoint: str) -> str:
             "It would stay readable in the shell's history and in the list of processes.",
             "leave it out; a bearer key goes by variable: --api-key-env NAME",
         )
+    if parts.query or parts.fragment:
+        raise UsageError(
+            "the endpoint's URL goes on after its path",
+            "Requests go to paths under the endpoint, where a ? or # part would be lost.",
+            "leave it out; a key goes by variable: --api-key-env NAME",
+        )
     path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
     return f"{parts.scheme.lower()}://{parts.netloc.removesuffix(':')}{path}"
 

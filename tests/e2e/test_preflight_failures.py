@@ -33,7 +33,7 @@ Replies = dict[str, tuple[int, str, str]]  # "METHOD path" -> status, content ty
 
 
 @contextmanager
-def stub(replies: Replies, context: ssl.SSLContext | None = None) -> Iterator[str]:
+def stub(replies: Replies, context: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> Iterator[str]:
     """A server with fixed replies, 404 in JSON for the rest; its URL without scheme."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -54,14 +54,17 @@ def stub(replies: Replies, context: ssl.SSLContext | None = None) -> Iterator[st
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Listener(ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+    server = Listener((host, 0), Handler)
     if context:
         server.socket = context.wrap_socket(server.socket, server_side=True)
     server.handle_error = lambda *_: None  # type: ignore[method-assign] - failed handshakes are the point
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
-        yield f"127.0.0.1:{server.server_address[1]}"
+        yield f"{f'[{host}]' if ':' in host else host}:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()
