@@ -2,7 +2,8 @@
 
 Rates are taken inside the busy window, from when every user had sent to when the first had nothing left to
 send: outside it the load was not the one that was asked for. A token counts where it arrived, a request with
-the share of its life that lies inside. Latencies are those of the requests that succeeded.
+the share of its tokens that arrived inside: the time it waited in a queue is nothing that was served.
+Latencies are those of the requests that succeeded.
 """
 
 from __future__ import annotations
@@ -96,12 +97,11 @@ def rates(records: Sequence[RequestRecord], window: Window | None, tokens: Token
     if window is None or window[1] <= window[0]:
         return Rates()
     width_s = window[1] - window[0]
-    shares = [(r, _overlap_s(r, window)) for r in records]
     return Rates(
-        requests_per_s=sum(o / d for r, o in shares if r.outcome == "ok" and (d := _duration(r))) / width_s,
+        requests_per_s=sum(_part_inside(r, window) for r in records if r.outcome == "ok") / width_s,
         output_tokens_per_s=None if tokens.in_window is None else tokens.in_window / width_s,
         peak_output_tokens_per_s=_peak(records, window),
-        in_flight_mean=sum(o for _, o in shares) / width_s,
+        in_flight_mean=sum(_overlap_s(r, window) for r in records) / width_s,
     )
 
 
@@ -169,6 +169,12 @@ def _duration(record: RequestRecord) -> float | None:
     if record.sent_s is None or record.end_s is None:
         return None
     return record.end_s - record.sent_s
+
+
+def _part_inside(record: RequestRecord, window: Window) -> float:
+    """Share of a request that was served in the window; one without tokens was served when it ended."""
+    stamps = record.token_at_s or ((record.end_s,) if record.end_s is not None else ())
+    return _ratio(sum(window[0] < at <= window[1] for at in stamps), len(stamps)) or 0.0
 
 
 def _overlap_s(record: RequestRecord, window: Window) -> float:

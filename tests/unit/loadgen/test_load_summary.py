@@ -58,9 +58,16 @@ def test_rates_count_what_lies_in_the_window():
 
 def test_a_request_across_the_edge_counts_with_its_share():
     """The second user goes on alone for 4 s: half of its last request is outside."""
-    records = [request(0, 4, output=4), request(0, 8, output=8)]
+    records = [request(0, 1, 2, 3, 4), request(0, 2, 4, 6, 8)]
 
     assert (1 + 0.5) / 4 == summary(records, users=2).rates.requests_per_s
+
+
+def test_waiting_in_a_queue_is_no_throughput():
+    """One answer a second for four users: those still waiting at the end were not served."""
+    records = [request(max(0, n - 4), n) for n in range(1, 9)]
+
+    assert 1.0 == summary(records, users=4).rates.requests_per_s
 
 
 def test_peak_is_the_best_whole_second():
