@@ -86,7 +86,7 @@ def _healthy(grounds: Grounds) -> Verdict | None:
         parts.append(f"{users:.0f} users get {units.number(scaling)} times the tokens of one")
     if near is not None and near >= NEAR_ROOF:
         parts.append(f"decoding is at {units.share(near)} of what the hardware achieves")
-    if full:
+    if full and (scaling or 0) < SCALED:  # while throughput grows, busy CPUs may as well spin
         parts.append(f"{full} in use, so more users need more of it")
     if queue is not None and queue >= QUEUED:
         parts.append(f"{units.share(queue)} of a request is queue, so it is at its capacity")

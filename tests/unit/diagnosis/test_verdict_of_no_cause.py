@@ -46,6 +46,14 @@ def test_a_full_resource_is_healthy_unless_others_fill_it(full: float, waits: fl
     assert ("host CPUs are 90 % in use" in found.summary) == (expected == "healthy")
 
 
+def test_a_full_resource_is_not_the_limit_while_throughput_grows() -> None:
+    """Threads that spin fill the CPUs; four users who get three times the tokens show that there is room."""
+    found = verdict(server__saturation__share=1.0, throughput__scaling=3.0)
+
+    assert "healthy" == found.status
+    assert "in use" not in found.summary
+
+
 def test_a_full_resource_is_healthy_where_waiting_was_not_seen() -> None:
     """A missing number accuses nobody."""
     assert "healthy" == verdict(server__saturation__share=0.95).status
