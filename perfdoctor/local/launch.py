@@ -16,6 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from perfdoctor import interrupts
 from perfdoctor.clock import Clock
 from perfdoctor.errors import ModelError
 from perfdoctor.local.telemetry import Failed, Known, Message, Reading, Ready, decode_lines
@@ -100,8 +101,28 @@ def launch(
     there is one; bfloat16 there, the checkpoint's own dtype on a CPU; as many threads as torch takes.
     `prefix` is put before the child's command line and must end by exec, so that the pid stays the child's.
     """
-    reading, writing = os.pipe()
     options = {"device": device, "dtype": dtype, "threads": threads}
+    outcome: queue.Queue[Message | None] = queue.Queue()
+    tail: deque[str] = deque(maxlen=TAIL_LINES)
+    with contextlib.ExitStack() as undo:
+        with interrupts.shield():  # a child that is started is known, so that it can be stopped
+            process, reading = _spawn(prefix, model, clock, options)
+            server = LocalServer(process)
+            undo.callback(server.stop)
+        if on_spawn:
+            on_spawn(process.pid)
+        server._listen(lambda: _read_messages(reading, server, emit, on_facts, outcome), "local-telemetry")
+        server._listen(lambda: _read_output(process, log, tail), "local-output")
+        _await_ready(server, outcome, tail, timeout_s)
+        undo.pop_all()
+    return server
+
+
+def _spawn(
+    prefix: Sequence[str], model: str, clock: Clock, options: dict[str, str | int | None]
+) -> tuple[subprocess.Popen[bytes], int]:
+    """The child, and the descriptor from which its telemetry is read."""
+    reading, writing = os.pipe()
     try:
         process = subprocess.Popen(
             [*prefix, *_command(model, clock, writing, options)],
@@ -114,19 +135,7 @@ def launch(
         )
     finally:
         os.close(writing)
-    server = LocalServer(process)
-    if on_spawn:
-        on_spawn(process.pid)
-    outcome: queue.Queue[Message | None] = queue.Queue()
-    tail: deque[str] = deque(maxlen=TAIL_LINES)
-    server._listen(lambda: _read_messages(reading, server, emit, on_facts, outcome), "local-telemetry")
-    server._listen(lambda: _read_output(process, log, tail), "local-output")
-    try:
-        _await_ready(server, outcome, tail, timeout_s)
-    except BaseException:
-        server.stop()
-        raise
-    return server
+    return process, reading
 
 
 def _command(model: str, clock: Clock, fd: int, options: dict[str, str | int | None]) -> list[str]:

@@ -44,6 +44,7 @@ from tests.servers.truth_scripts import (
 pytestmark = pytest.mark.server
 
 QUICK = ["-c", "2", "-n", "6", "--warmup", "1"]
+UNTRUSTED = 4
 KEY = "sk-live-0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -90,6 +91,11 @@ def failed(code: int, ended: Ended, phrase: str = "") -> None:
     assert 2 <= len(error) <= 3, ended.err
     assert error[-1].startswith("  Do: "), ended.err
     assert phrase in error[0], ended.err
+
+
+def ran(ended: Ended) -> bool:
+    """Measured to the end; whether the numbers can be trusted depends on what else this machine does."""
+    return ended.code in (0, UNTRUSTED)
 
 
 def the_run(cwd: Path) -> store.Run:
@@ -196,7 +202,7 @@ def test_some_truncated_answers_are_a_result(server: truth.Truth, tmp_path: Path
 
     ended = perfdoctor("load-test", "-c", "1", "-n", "30", "--endpoint", endpoint, "--json", cwd=tmp_path)
 
-    assert ended.code in (0, 4), ended.err
+    assert ran(ended), ended.err
     summary = json.loads(ended.out)
     assert {"truncated": 10} == summary["requests"]["failed"]
     assert (20, 20) == (summary["requests"]["ok"], summary["ttft"]["n"])
@@ -324,7 +330,7 @@ def test_out_that_cannot_be_a_run_folder(server: truth.Truth, tmp_path: Path):
 
     failed(2, perfdoctor(*again, "file", cwd=tmp_path), "is a file")
     failed(3, perfdoctor(*again, "file/run", cwd=tmp_path), "Not a directory")
-    assert 0 == perfdoctor(*again, "run", cwd=tmp_path).code
+    assert ran(perfdoctor(*again, "run", cwd=tmp_path))
     failed(2, perfdoctor(*again, "run", cwd=tmp_path), "already holds a run")
 
 
@@ -366,7 +372,7 @@ def old_run(server: truth.Truth, tmp_path_factory: pytest.TempPathFactory) -> Pa
     """A finished diagnosis, to be copied and spoilt."""
     cwd = tmp_path_factory.mktemp("old")
     ended = perfdoctor("diagnose", *QUICK, "--endpoint", server.url, cwd=cwd)
-    assert ended.code in (0, 4), ended.err
+    assert ran(ended), ended.err
     return the_run(cwd).path
 
 
@@ -549,7 +555,7 @@ def test_a_report_on_a_run_that_goes_on(server: truth.Truth, tmp_path: Path):
     during = perfdoctor("report", cwd=tmp_path)
     after = finish(process)
 
-    assert (0, 0) == (during.code, after.code), during.err + after.err
+    assert 0 == during.code and ran(after), during.err + after.err
     assert "still going on" in during.out
     assert "still going on" not in perfdoctor("report", cwd=tmp_path).out
 
@@ -558,7 +564,7 @@ def test_runs_of_the_same_second_do_not_meet(server: truth.Truth, tmp_path: Path
     """Each has its own folder with its own requests."""
     both = [start("load-test", "-n", "5", "--endpoint", server.url, cwd=tmp_path) for _ in range(3)]
 
-    assert [0, 0, 0] == [finish(process).code for process in both]
+    assert all(map(ran, map(finish, both)))
     runs = [store.open_run(path) for path in (tmp_path / "runs").iterdir()]
     assert [5, 5, 5] == [sum(r.phase == "steady" for r in run.read_requests()) for run in runs]
 
@@ -581,7 +587,7 @@ def test_closed_streams_do_not_cost_the_run(server: truth.Truth, tmp_path: Path,
         timeout=60,
     )
 
-    assert 0 == process.returncode, process.stderr
+    assert process.returncode in (0, UNTRUSTED), process.stderr
     assert "" == process.stderr or "Looking" in process.stderr
     assert "complete" == the_run(tmp_path).facts.state
 
@@ -636,7 +642,7 @@ def test_a_working_directory_that_is_gone(server: truth.Truth, tmp_path: Path):
 
     assert "code 3" in done.stdout, done.stderr
     assert "was removed" in done.stderr
-    assert 0 == done.returncode, done.stderr
+    assert done.returncode in (0, UNTRUSTED), done.stderr
 
 
 # ------------------------------------------------------------------------------ addresses and names
@@ -652,7 +658,9 @@ def test_spellings_of_an_endpoint(server: truth.Truth, tmp_path: Path, form: str
     """With a path, slashes at the end, a shouted scheme."""
     endpoint = form.format(server.url.removeprefix("http") if form.startswith("HTTP") else server.url)
 
-    assert 0 == perfdoctor("load-test", "-n", "2", "--endpoint", endpoint, cwd=tmp_path).code
+    ended = perfdoctor("load-test", "-n", "2", "--endpoint", endpoint, cwd=tmp_path)
+
+    assert ran(ended), ended.err
 
 
 def test_an_ipv6_address(tmp_path: Path):
@@ -687,7 +695,7 @@ def test_names_from_outside_are_shown_not_obeyed(tmp_path: Path, command: str, c
     html = perfdoctor("report", "--html", cwd=tmp_path)
     markdown = perfdoctor("report", "--markdown", cwd=tmp_path)
 
-    assert ended.code in (0, 4), ended.err
+    assert ran(ended), ended.err
     page = (run.path / "report.html").read_text()
     for text in (ended.out, ended.err, html.err, markdown.out, page):
         assert "\x1b[2J" not in text and "\u202e" not in text
@@ -741,7 +749,7 @@ def test_the_servers_own_command_line_is_not_kept(tmp_path: Path):
         ended = perfdoctor("diagnose", "-c", "2", "--duration", "4s", "--endpoint", url, cwd=tmp_path)
         child.kill()
 
-    assert ended.code in (0, 4), ended.err
+    assert ran(ended), ended.err
     assert secret.encode() not in everything_written(tmp_path, ended)
     assert the_run(tmp_path).facts.target.pid == child.pid
 
@@ -773,7 +781,7 @@ def test_json_is_all_that_is_on_stdout(server: truth.Truth, old_run: Path, tmp_p
     ]
     for words, schema in cases:
         ended = perfdoctor(*words, "--json", cwd=tmp_path)
-        assert ended.code in (0, 4), ended.err
+        assert ran(ended), ended.err
         found = strictly(ended.out)
         if schema:
             jsonschema.validate(found, schema)
