@@ -111,13 +111,15 @@ def test_the_demos_command_prints_what_the_readme_shows(folder: Path):
 @pytest.mark.server
 @pytest.mark.parametrize("example", [e for e in examples() if not any(word in e for word in _ELSEWHERE)])
 def test_an_example_of_the_readme_runs(folder: Path, example: str):
-    """Each as printed, on a server of known pace where one is named."""
-    shorter = ["--duration", "4s"] if " diagnose " in example else []
+    """Each as printed, on a server of known pace where one is named. A diagnosis may end with 4: on a busy
+    machine it is right to abstain."""
+    diagnosis = " diagnose " in example
+    shorter = ["--duration", "4s"] if diagnosis else []
     with truth.serving("--tokens", "8", "--gap-ms", "10") as server:
         words = shlex.split(example.replace(_ENDPOINT, server.url))
         done = run([sys.executable, "-m", *words, *shorter], folder)
 
-    assert 0 == done.returncode, done.stderr
+    assert done.returncode in ((0, 4) if diagnosis else (0,)), done.stderr
     assert "internal error" not in done.stderr
 
 
