@@ -1,1 +1,11 @@
 """Puts the repository's root on the path, so that every test can import `tests.factories`."""
+
+from __future__ import annotations
+
+import signal
+
+
+def pytest_configure() -> None:
+    """Heed Ctrl-C: a shell that starts the tests in the background ignores it, and commands under test inherit
+    that and cannot be interrupted."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
