@@ -6,6 +6,6 @@ import signal
 
 
 def pytest_configure() -> None:
-    """Heed Ctrl-C: a shell that starts the tests in the background ignores it, and commands under test inherit
-    that and cannot be interrupted."""
+    """Heed Ctrl-C. A shell that starts the suite in the background ignores it, and commands under test would
+    inherit that."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
