@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+FAST := $(BIN)/python -m pytest -q -m "not server and not slow"
 
-.PHONY: help demo test check schemas bench scenarios dist clean
+.PHONY: help demo test check check-code check-contracts schemas bench scenarios dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -30,12 +31,17 @@ test: $(VENV)/.dev ## set up and run the whole test suite
 	$(BIN)/python -m pytest tests
 
 check: $(VENV)/.dev ## format, lint, types, import contracts, the fast tests
+	@$(MAKE) --no-print-directory -j2 -O check-code check-contracts
+
+check-code: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -q -m "not server and not slow" tests/contract
-	$(BIN)/python -m pytest -q -m "not server and not slow" tests/unit tests/cases
+	$(FAST) tests/unit tests/cases
+
+check-contracts: $(VENV)/.dev # these mostly wait, so they run beside the others
+	$(FAST) tests/contract
 
 schemas: $(VENV)/.dev ## write the published JSON Schemas anew after a change of the types
 	$(BIN)/python -m perfdoctor.reports._schemas
