@@ -94,7 +94,7 @@ def diagnose(
       perfdoctor diagnose latest
     """
     from perfdoctor import commands
-    from perfdoctor.model import Load, Scenario, Target
+    from perfdoctor.model import Load, Prompts, Scenario, Target
 
     if run is not None:
         if endpoint or model:
@@ -116,8 +116,7 @@ def diagnose(
             duration_s=flags.seconds(duration) if duration else None if requests else STEADY_S,
             warmup_requests=warmup,
             baseline_requests=5,
-            prompt_tokens=prompt_tokens,
-            output_tokens=output_tokens,
+            prompts=Prompts(input_tokens=prompt_tokens, output_tokens=output_tokens),
             timeout_s=flags.seconds(timeout),
         )
         orders = flags.orders("diagnose", Scenario(target=target, load=load), out)
@@ -157,7 +156,7 @@ def load_test(
       perfdoctor load-test --endpoint http://127.0.0.1:8000 -c 4 --duration 30s --json
     """
     from perfdoctor import commands
-    from perfdoctor.model import Load, Scenario, Target
+    from perfdoctor.model import Load, Prompts, Scenario, Target
 
     target = Target(
         endpoint=endpoint if endpoint or model else flags.found_server(),
@@ -171,8 +170,7 @@ def load_test(
         requests=requests or (None if duration else 10 * concurrency),
         duration_s=flags.seconds(duration) if duration else None,
         warmup_requests=warmup,
-        prompt_tokens=prompt_tokens,
-        output_tokens=output_tokens,
+        prompts=Prompts(input_tokens=prompt_tokens, output_tokens=output_tokens),
         timeout_s=flags.seconds(timeout),
     )
     summary = commands.load_test(flags.orders("load-test", Scenario(target=target, load=load), out), quiet)

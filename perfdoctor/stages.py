@@ -83,7 +83,7 @@ async def _stages(run: Conduct, load: Load) -> AsyncIterator[tuple[Stage, str]]:
     yield Stage("steady", load.concurrency, requests=load.requests, duration_s=duration_s), title
     if run.server and run.orders.probes:
         headers = {"X-Perfdoctor-Profile": str(PROFILED_STEPS)}
-        tokens = max(load.output_tokens, 3 * PROFILED_STEPS)
+        tokens = max(int(load.prompts.output_tokens), 3 * PROFILED_STEPS)
         stage = Stage("profile", 1, requests=1, headers=headers, output_tokens=tokens)
         yield stage, "Profiling a few decode steps"
 

@@ -20,10 +20,11 @@ from perfdoctor.clock import Clock
 from perfdoctor.errors import PerfdoctorError
 from perfdoctor.loadgen.exchange import Exchange
 from perfdoctor.loadgen.health import Health, frozen_heap
-from perfdoctor.loadgen.prompts import make_prompt
+from perfdoctor.loadgen.prompts._prompt import Source
 from perfdoctor.loadgen.protocols._protocol import Ask, Protocol
 from perfdoctor.loadgen.refusal import Verdicts
-from perfdoctor.loadgen.transport import Transport, completion_url
+from perfdoctor.loadgen.transports._transport import Request, Transport
+from perfdoctor.loadgen.urls import completion_url, cut
 from perfdoctor.model import ClientFacts, Load, Phase, PhaseName, RequestRecord, Target
 from perfdoctor.redact import Redactor, clean_url, header_secrets, url_secrets
 from perfdoctor.registry import load_member
@@ -80,7 +81,12 @@ class Driver:
         self._protocol: Protocol = load_member("perfdoctor.loadgen.protocols", target.api, "PROTOCOL")[0]
         url = completion_url(endpoint, self._protocol.path)
         key = {"Authorization": f"Bearer {secret}"} if secret else {}
-        self._transport = Transport(url, {**key, **target.headers}, load.timeout_s)
+        origin, self._path = cut(url)
+        sent = {"Content-Type": "application/json", "Accept": "text/event-stream", **key, **target.headers}
+        make = load_member("perfdoctor.loadgen.transports", "aiohttp", "TRANSPORT")[0]
+        self._transport: Transport = make(origin, sent, target.wire, load)
+        source = load_member("perfdoctor.loadgen.prompts", load.prompts.source, "SOURCE")[0]
+        self._source: Source = source(load.prompts, load.seed, clock.zero_ns)
         self._redactor = Redactor([secret or "", *header_secrets(target.headers), *url_secrets(endpoint)])
         self._model = target.served_name or target.model or _NO_MODEL
         self._verdicts = Verdicts(clean_url(url), self._model, has_key=bool(secret))
@@ -201,26 +207,26 @@ class Driver:
 
     async def _request(self, stage: Stage, due_ns: int) -> Exchange:
         self._next_id += 1
-        load = self._load
-        tokens = stage.output_tokens or load.output_tokens
+        prompt = self._source.prompt(self._next_id)
+        tokens = stage.output_tokens or prompt.output_tokens
         if self._first_tokens:
             tokens = self._first_tokens.pop(0)
-        prompt = make_prompt(load.seed, self._next_id, load.prompt_tokens, self._clock.zero_ns)
-        ask = Ask(self._model, prompt, tokens, load.temperature, self._ask_usage)
-        exchange = Exchange(self._next_id, stage.phase, tokens, due_ns)
+        ask = Ask(self._model, prompt.messages, tokens, self._load.temperature, usage=self._ask_usage)
+        exchange = Exchange(self._next_id, stage.phase, tokens, due_ns, self._protocol)
         await self._exchange(exchange, ask, stage)
         if exchange.refused_usage and ask.usage:
             self._ask_usage = False
-            exchange = Exchange(exchange.id, stage.phase, tokens, time.perf_counter_ns())
+            exchange = Exchange(exchange.id, stage.phase, tokens, time.perf_counter_ns(), self._protocol)
             await self._exchange(exchange, replace(ask, usage=False), stage)
         return exchange
 
     async def _exchange(self, exchange: Exchange, ask: Ask, stage: Stage) -> None:
         body = msgspec.json.encode(self._protocol.body(ask))
         headers = {**stage.headers, "X-Request-Id": str(exchange.id)}
+        request = Request("POST", self._path, headers, body)
         self._open.add(exchange)
         try:
-            await exchange.run(self._transport, self._protocol, body, headers, self._load.timeout_s)
+            await exchange.run(self._transport, request, self._load.timeout_s)
         finally:
             self._open.discard(exchange)
             if not (exchange.refused_usage and ask.usage):

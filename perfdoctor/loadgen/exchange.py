@@ -7,16 +7,15 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-import aiohttp
 import msgspec
 
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen.answer import Answer
 from perfdoctor.loadgen.protocols._protocol import Protocol
-from perfdoctor.loadgen.reading import read_stream
+from perfdoctor.loadgen.reading import StreamReader
 from perfdoctor.loadgen.sse import EventTooLong
 from perfdoctor.loadgen.time_limit import TimeLimit
-from perfdoctor.loadgen.transport import Dial, Transport, describe, outcome_of
+from perfdoctor.loadgen.transports._transport import Dial, Failure, Request, Transport
 from perfdoctor.model import PhaseName, RequestRecord
 
 if TYPE_CHECKING:
@@ -26,22 +25,40 @@ ERROR_CHARS = 300
 FIRST_TEXT_CHARS = 24  # RequestRecord.first_text
 ERROR_BODY_BYTES = 4096
 
-# RecursionError: JSON of a thousand nested lists
-_FAILURES = (
-    aiohttp.ClientError, OSError, asyncio.TimeoutError, msgspec.MsgspecError, EventTooLong, RecursionError,
-)  # fmt: skip
+# what reading an answer may raise; RecursionError: JSON of a thousand nested lists
+_UNREADABLE = (msgspec.MsgspecError, EventTooLong, RecursionError)
 
 
 class Exchange:
     """A request in progress; stamps are raw perf_counter_ns."""
 
     __slots__ = (
-        "answer", "asked_tokens", "censored", "dial", "due_ns", "end_ns", "error", "headers_ns", "id",
-        "outcome", "phase", "refused_usage", "sent_ns", "status",
+        "_evidence",
+        "_protocol",
+        "_reader",
+        "_type",
+        "answer",
+        "asked_tokens",
+        "censored",
+        "dial",
+        "due_ns",
+        "end_ns",
+        "error",
+        "headers_ns",
+        "id",
+        "outcome",
+        "phase",
+        "refused_usage",
+        "sent_ns",
+        "status",
     )  # fmt: skip
 
-    def __init__(self, id: int, phase: PhaseName, asked_tokens: int, due_ns: int) -> None:
+    def __init__(self, id: int, phase: PhaseName, asked_tokens: int, due_ns: int, protocol: Protocol) -> None:
         self.id, self.phase, self.asked_tokens, self.due_ns = id, phase, asked_tokens, due_ns
+        self._protocol = protocol
+        self._reader: StreamReader | None = None  # None: the body is evidence, not a stream
+        self._evidence = b""
+        self._type = ""
         self.sent_ns: int | None = None
         self.headers_ns: int | None = None
         self.end_ns: int | None = None
@@ -53,45 +70,59 @@ class Exchange:
         self.answer = Answer()
         self.dial = Dial()
 
-    async def run(
-        self,
-        transport: Transport,
-        protocol: Protocol,
-        body: bytes,
-        headers: Mapping[str, str],
-        limit_s: float,
-    ) -> None:
+    async def run(self, transport: Transport, request: Request, limit_s: float) -> None:
         """Send and read to the end. Only a cancellation is raised, after it has been noted as censored."""
         self.sent_ns = time.perf_counter_ns()
         try:
             with TimeLimit(limit_s):
-                async with transport.post(body, headers, self.dial) as response:
-                    self.headers_ns = time.perf_counter_ns()
-                    self.status = response.status
-                    await self._read(response, protocol)
+                await transport.send(request, self, self.dial)
+            self._conclude()
         except asyncio.CancelledError:
             self.censored = True
             self._fail("cancelled", "still open when the run ended")
             raise
-        except _FAILURES as error:
-            if not self.answer.complete or self.answer.error:
-                self._fail(outcome_of(error), describe(error))
+        except Failure as failure:
+            self._break_off(failure.outcome, failure.why)
+        except asyncio.TimeoutError as error:
+            self._break_off("timeout", str(error))
+        except _UNREADABLE as error:
+            self._break_off("bad_stream", str(error) or type(error).__name__)
         finally:
             self.end_ns = time.perf_counter_ns()
 
-    async def _read(self, response: aiohttp.ClientResponse, protocol: Protocol) -> None:
-        if response.status != 200:
-            body = await _first_of(response)
-            self.refused_usage = response.status in (400, 422) and "stream_options" in body
-            self._fail(f"http_{response.status}", _message_in(body))
-        elif not _is_event_stream(response):
-            body = await _first_of(response)
-            self._fail("not_streamed", f"{response.content_type}: {body}")
-        else:
-            await read_stream(response.content, protocol.read, self.answer)
+    def on_head(self, status: int, headers: Mapping[str, str], at_ns: int) -> None:
+        self.headers_ns, self.status = at_ns, status
+        # a response that names no type at all is given the benefit of the doubt
+        self._type = headers.get("content-type", "text/event-stream").partition(";")[0].strip().lower()
+        if status == 200 and self._type == "text/event-stream":
+            self._reader = StreamReader(self._protocol.read, self.answer)
+
+    def on_body(self, read: bytes, at_ns: int) -> bool:
+        if self._reader:
+            return self._reader.feed(read, at_ns)
+        self._evidence += read[: ERROR_BODY_BYTES - len(self._evidence)]
+        return len(self._evidence) >= ERROR_BODY_BYTES
+
+    def _conclude(self) -> None:
+        """Judge an answer whose bytes ended as they should."""
+        if self._reader:
+            if not self.answer.done:
+                self._reader.close()
             outcome, why = judge(self.answer)
             if outcome != "ok":
                 self._fail(outcome, why)
+            return
+        body = self._evidence.decode("utf-8", "replace")
+        if self.status == 200:
+            self._fail("not_streamed", f"{self._type}: {body}")
+        else:
+            self.refused_usage = self.status in (400, 422) and "stream_options" in body
+            self._fail(f"http_{self.status}", _message_in(body))
+
+    def _break_off(self, outcome: str, why: str) -> None:
+        """What came too late to matter is no failure: the server had said that it was finished."""
+        if not self.answer.complete or self.answer.error:
+            self._fail(outcome, why)
 
     def _fail(self, outcome: str, why: str) -> None:
         self.outcome, self.error = outcome, why
@@ -111,7 +142,10 @@ class Exchange:
             phase=self.phase,
             due_s=clock.at(self.due_ns),
             sent_s=_at(clock, self.sent_ns),
+            dialled_s=_at(clock, dial.dialled_ns),
+            tcp_s=_at(clock, dial.tcp_ns),
             connected_s=_at(clock, dial.connected_ns),
+            written_s=_at(clock, dial.written_ns),
             headers_s=_at(clock, self.headers_ns),
             first_event_s=_at(clock, answer.first_event_ns),
             first_token_s=at[0] if at else None,
@@ -149,19 +183,6 @@ def judge(answer: Answer) -> tuple[str, str]:
     if not answer.complete:
         return "truncated", "the stream ended with neither finish_reason nor [DONE]"
     return "ok", ""
-
-
-def _is_event_stream(response: aiohttp.ClientResponse) -> bool:
-    """A response that names no type at all is given the benefit of the doubt."""
-    return "Content-Type" not in response.headers or response.content_type == "text/event-stream"
-
-
-async def _first_of(response: aiohttp.ClientResponse) -> str:
-    """The first kilobytes of a body that is evidence, not a stream."""
-    kept = b""
-    while len(kept) < ERROR_BODY_BYTES and (read := await response.content.readany()):
-        kept += read
-    return kept[:ERROR_BODY_BYTES].decode("utf-8", "replace")
 
 
 def _message_in(body: str) -> str:

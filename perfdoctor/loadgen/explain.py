@@ -14,7 +14,7 @@ from perfdoctor.errors import (
     UnknownModel,
     Unreachable,
 )
-from perfdoctor.loadgen.transport import TLS_PREFIX
+from perfdoctor.loadgen.transports._transport import TLS_PREFIX
 from perfdoctor.model import RequestRecord
 
 _NAMES_MODEL = re.compile(r"model|pinned", re.IGNORECASE)

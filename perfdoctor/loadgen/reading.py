@@ -1,6 +1,6 @@
 """The hot path: from the reads of a body to the stamps of an answer.
 
-Each read is stamped before it is looked at; all events of one read share the stamp. Most reads of a stream
+All events of one read share its stamp. Most reads of a stream
 are one frame that equals the last one except for its text, so such a read is recognised by comparing bytes,
 at a fraction of the cost of parsing it. The comparison is exact: it accepts only what the parser would have
 read as one more token of the same kind, and everything else takes the parser's way.
@@ -8,10 +8,8 @@ read as one more token of the same kind, and everything else takes the parser's 
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import Protocol as Interface
+from collections.abc import Callable
 
 import msgspec
 
@@ -20,19 +18,11 @@ from perfdoctor.loadgen.sse import SseParser
 
 ReadEvent = Callable[[bytes, int, Answer], None]
 
-TAIL_S = 1.0  # after [DONE]: how long to wait for the end that lets the connection be reused
 # Bytes that stand for themselves in a JSON string; others (quotes, escapes, UTF-8) are the parser's business.
 _PLAIN = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 _NOTHING = b"\0"  # begins no text stream
 _HOPELESS = 8  # templates that matched almost nothing: frames here differ in more than their text
 _WORTH = 4  # tokens that make a template pay
-
-
-class Body(Interface):
-    """The part of aiohttp.StreamReader that is used."""
-
-    def readany(self) -> Awaitable[bytes]: ...
-    def at_eof(self) -> bool: ...
 
 
 class Template:
@@ -62,60 +52,51 @@ class Template:
         self.before = _NOTHING
 
 
-async def read_stream(body: Body, read_event: ReadEvent, answer: Answer) -> None:
-    """Read until the end, [DONE] or an in-band error."""
-    parser, template = SseParser(), Template()
-    read_any, now, add_token = body.readany, time.perf_counter_ns, answer.token_ns.append
-    before, after = template.before, template.after
-    while read := await read_any():
-        at_ns = now()
+class StreamReader:
+    """Reads one event stream into `answer`, read by read."""
+
+    __slots__ = ("_add_token", "_after", "_answer", "_before", "_parser", "_read_event", "_template")
+
+    def __init__(self, read_event: ReadEvent, answer: Answer) -> None:
+        self._read_event, self._answer = read_event, answer
+        self._add_token = answer.token_ns.append
+        self._parser, self._template = SseParser(), Template()
+        self._before, self._after = self._template.before, self._template.after
+
+    def feed(self, read: bytes, at_ns: int) -> bool:
+        """Whether the stream said that it was over: [DONE] or an in-band error."""
+        before, after = self._before, self._after
         if (
             read.startswith(before)
             and read.endswith(after)
             and len(read) > len(before) + len(after)
             and not read[len(before) : -len(after)].translate(None, _PLAIN)
         ):
-            add_token(at_ns)
-            continue
-        _parse(read, at_ns, parser, template, read_event, answer)
-        before, after = template.before, template.after
-        if answer.done or answer.error is not None:
-            break
-    else:
-        _read_rest(parser, read_event, answer)
-    if answer.done and not body.at_eof():
-        await _read_tail(body)
+            self._add_token(at_ns)
+            return False
+        self._parse(read, at_ns)
+        self._before, self._after = self._template.before, self._template.after
+        return self._answer.done or self._answer.error is not None
 
+    def close(self) -> None:
+        """Events that the end of the bytes completes; half a frame is a truncated stream, not a bad one."""
+        at_ns = time.perf_counter_ns()
+        try:
+            for event in self._parser.close():
+                self._read_event(event, at_ns, self._answer)
+        except msgspec.MsgspecError:
+            return
 
-def _parse(
-    read: bytes, at_ns: int, parser: SseParser, template: Template, read_event: ReadEvent, answer: Answer
-) -> None:
-    """Take in any read, and learn from one that was a single token and nothing more."""
-    was_idle, known, tokens = parser.idle, answer.beside_tokens(), len(answer.token_ns)
-    events = parser.feed(read)
-    for event in events:
-        read_event(event, at_ns, answer)
-    if not parser.idle:
-        template.forget()
-        return
-    one_token = len(events) == 1 and len(answer.token_ns) == tokens + 1
-    if was_idle and one_token and answer.beside_tokens() == known:
-        template.learn(read, answer.text, tokens)
-
-
-def _read_rest(parser: SseParser, read_event: ReadEvent, answer: Answer) -> None:
-    """Events that the end of the stream completes; half a frame is a truncated stream, not a bad one."""
-    at_ns = time.perf_counter_ns()
-    try:
-        for event in parser.close():
-            read_event(event, at_ns, answer)
-    except msgspec.MsgspecError:
-        return
-
-
-async def _read_tail(body: Body) -> None:
-    """The end of a body that is complete; when it does not come, the connection is closed, not reused."""
-    try:
-        await asyncio.wait_for(body.readany(), TAIL_S)
-    except asyncio.TimeoutError:
-        return
+    def _parse(self, read: bytes, at_ns: int) -> None:
+        """Take in any read, and learn from one that was a single token and nothing more."""
+        parser, answer = self._parser, self._answer
+        was_idle, known, tokens = parser.idle, answer.beside_tokens(), len(answer.token_ns)
+        events = parser.feed(read)
+        for event in events:
+            self._read_event(event, at_ns, answer)
+        if not parser.idle:
+            self._template.forget()
+            return
+        one_token = len(events) == 1 and len(answer.token_ns) == tokens + 1
+        if was_idle and one_token and answer.beside_tokens() == known:
+            self._template.learn(read, answer.text, tokens)

@@ -131,7 +131,7 @@ def fact_rows(bundle: Bundle) -> tuple[tuple[str, str], ...]:
         ("Device", target.device or ""),
         ("Engine", f"{target.engine} {target.engine_version or ''}"),
         ("Address", target.url),
-        ("Load", f"{units.number(load.concurrency)} at once, {units.number(load.output_tokens)} tokens each"),
+        ("Load", f"{units.number(load.concurrency)} at once, {load.prompts.output_tokens} tokens each"),
         ("Host", ", ".join(p for p in (host.hostname, host.cpu, cores, memory) if p)),
         ("GPUs", gpus),
         ("System", ", ".join(p for p in (host.kernel, f"Python {host.python}" if host.python else "") if p)),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from perfdoctor.loadgen.answer import Answer
+from perfdoctor.loadgen.prompts._prompt import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +15,14 @@ class Ask:
     """What one request asks for; `usage` False once the server has refused `stream_options`."""
 
     model: str
-    prompt: str
+    messages: tuple[Message, ...]
     max_tokens: int
     temperature: float | None = None
+    stream: bool = True
     usage: bool = True
+    per_chunk: bool = False  # token counts in every chunk
+    extra: Mapping[str, Any] = field(default_factory=dict)  # laid over the body
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,8 @@ _decode = msgspec.json.Decoder(_Frame).decode
 
 
 def _body(ask: Ask) -> dict[str, Any]:
-    return common_body(ask) | {"messages": [{"role": "user", "content": ask.prompt}]}
+    messages = [{"role": role, "content": text} for role, text in ask.messages]
+    return common_body(ask) | {"messages": messages}
 
 
 def _read(event: bytes, at_ns: int, answer: Answer) -> None:

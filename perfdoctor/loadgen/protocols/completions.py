@@ -26,7 +26,7 @@ _decode = msgspec.json.Decoder(_Frame).decode
 
 
 def _body(ask: Ask) -> dict[str, Any]:
-    return common_body(ask) | {"prompt": ask.prompt}
+    return common_body(ask) | {"prompt": "\n".join(text for _, text in ask.messages)}
 
 
 def _read(event: bytes, at_ns: int, answer: Answer) -> None:

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from perfdoctor.loadgen.prompts import make_prompt
+from perfdoctor.loadgen.prompts.synthetic import make_prompt
 
 
 def test_same_seed_and_request_give_the_same_prompt():

@@ -182,7 +182,7 @@ def test_completions_carry_text():
 
 def test_bodies_ask_for_a_stream_with_usage():
     """What every server must be able to read."""
-    ask = Ask(model="m", prompt="Hello", max_tokens=5)
+    ask = Ask(model="m", messages=(("user", "Hello"),), max_tokens=5)
     common = {"model": "m", "stream": True, "stream_options": {"include_usage": True}, "max_tokens": 5}
 
     assert common | {"messages": [{"role": "user", "content": "Hello"}]} == chat.PROTOCOL.body(ask)
@@ -191,8 +191,8 @@ def test_bodies_ask_for_a_stream_with_usage():
 
 def test_optional_members_appear_only_when_wanted():
     """A strict server refuses what it does not know."""
-    plain = chat.PROTOCOL.body(Ask(model="m", prompt="Hello", max_tokens=5, usage=False))
-    warm = chat.PROTOCOL.body(Ask(model="m", prompt="Hello", max_tokens=5, temperature=0.0))
+    plain = chat.PROTOCOL.body(Ask(model="m", messages=(("user", "Hello"),), max_tokens=5, usage=False))
+    warm = chat.PROTOCOL.body(Ask(model="m", messages=(("user", "Hello"),), max_tokens=5, temperature=0.0))
 
     assert "stream_options" not in plain and "temperature" not in plain
     assert 0.0 == warm["temperature"]

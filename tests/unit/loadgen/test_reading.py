@@ -1,6 +1,5 @@
 """The shortcut of the hot path changes nothing but the cost."""
 
-import asyncio
 import contextlib
 import itertools
 import json
@@ -10,29 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfdoctor.loadgen import reading
 from perfdoctor.loadgen.answer import Answer
 from perfdoctor.loadgen.protocols.chat import PROTOCOL
-from perfdoctor.loadgen.reading import Template, read_stream
+from perfdoctor.loadgen.reading import StreamReader, Template
 from perfdoctor.loadgen.sse import SseParser
-
-
-class Body:
-    """Reads in the order given, then the end."""
-
-    def __init__(self, reads):
-        self._reads = [read for read in reads if read]
-
-    async def readany(self):
-        return self._reads.pop(0) if self._reads else b""
-
-    def at_eof(self):
-        return not self._reads
 
 
 def shortcut(reads):
     answer = Answer()
-    asyncio.run(read_stream(Body(reads), PROTOCOL.read, answer))
+    reader = StreamReader(PROTOCOL.read, answer)
+    for at_ns, read in enumerate(filter(None, reads)):
+        if reader.feed(read, at_ns):
+            return answer
+    reader.close()
     return answer
 
 
@@ -115,7 +104,9 @@ def test_like_frames_are_recognised_without_parsing():
 
     answer = Answer()
     reads = [frame(role="assistant"), *(frame(content=f"t{n}") for n in range(20)), frame(finish="stop")]
-    asyncio.run(read_stream(Body(reads), read_event, answer))
+    reader = StreamReader(read_event, answer)
+    for read in reads:
+        reader.feed(read, 0)
 
     assert 20 == len(answer.token_ns)
     assert 3 == len(parsed)
@@ -175,20 +166,3 @@ def test_half_a_frame_at_the_end_is_no_error():
 
     assert 1 == len(answer.token_ns)
     assert not answer.complete
-
-
-def test_done_does_not_wait_for_an_end_that_never_comes(monkeypatch):
-    """A server may leave the connection open."""
-    monkeypatch.setattr(reading, "TAIL_S", 0.01)
-
-    class Open(Body):
-        async def readany(self):
-            return self._reads.pop(0) if self._reads else await asyncio.sleep(60)
-
-        def at_eof(self):
-            return False
-
-    answer = Answer()
-    asyncio.run(read_stream(Open([frame(content="a"), b"data: [DONE]\n\n"]), PROTOCOL.read, answer))
-
-    assert answer.done

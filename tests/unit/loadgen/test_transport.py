@@ -7,7 +7,8 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
-from perfdoctor.loadgen.transport import completion_url, describe, outcome_of
+from perfdoctor.loadgen.transports.aiohttp import describe, outcome_of
+from perfdoctor.loadgen.urls import completion_url
 
 CHAT = "/chat/completions"
 KEY = ConnectionKey("h", 1, False, True, None, None, None)

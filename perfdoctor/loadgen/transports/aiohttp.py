@@ -12,39 +12,29 @@ import asyncio
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 
 from perfdoctor import __version__
+from perfdoctor.loadgen.transports._transport import TLS_PREFIX, Dial, Failure, Request, Sink
+from perfdoctor.model import Load, Wire
 
-CONNECT_TIMEOUT_S = 10.0  # dropped packets would otherwise take the kernel's two minutes
 READ_BUFFER_BYTES = 2**20  # aiohttp stops reading the socket above twice this
 DEAD_IN_A_ROW = 3  # kept-alive connections, none usable in between: this server keeps none alive
-TLS_PREFIX = "TLS: "  # marks an error text, so that the reason survives in the record
+TAIL_S = 1.0  # after [DONE]: how long to wait for the end that lets the connection be reused
 
 
-class Dial:
-    """How one request reached the server; filled in by the connection pool."""
+class AiohttpTransport:
+    """Each user has one request open, so the users are the connection limit."""
 
-    __slots__ = ("connected_ns", "redialled", "reused")
+    name = "aiohttp"
 
-    def __init__(self) -> None:
-        self.connected_ns: int | None = None  # None on a kept-alive connection
-        self.reused = False
-        self.redialled = False
-
-
-class Transport:
-    """Posts JSON bodies to one URL. Each user has one request open, so the users are the connection limit."""
-
-    def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
-        self._url = url
-        self._headers = dict(headers)
-        self._timeout_s = timeout_s
+    def __init__(self, origin: str, headers: Mapping[str, str], wire: Wire, load: Load) -> None:
+        self._origin, self._headers, self._wire = origin, dict(headers), wire
+        self._connect_s = min(load.connect_timeout_s, load.timeout_s)
         self._dead = 0  # in a row
 
     async def open(self) -> None:
@@ -55,20 +45,27 @@ class Transport:
         await self._pooled.close()
         await self._fresh.close()
 
+    async def send(self, request: Request, sink: Sink, dial: Dial) -> None:
+        try:
+            async with self._post(request, dial) as response:
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                sink.on_head(response.status, headers, time.perf_counter_ns())
+                await _read(response.content, sink)
+        except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
+            raise Failure(outcome_of(error), describe(error)) from error
+
     @asynccontextmanager
-    async def post(
-        self, body: bytes, headers: Mapping[str, str], dial: Dial
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _post(self, request: Request, dial: Dial) -> AsyncIterator[aiohttp.ClientResponse]:
         """The response, once its headers are here."""
         session = self._pooled if self._dead < DEAD_IN_A_ROW else self._fresh
         try:
-            response = await self._send(session, body, headers, dial)
+            response = await self._send(session, request, dial)
         except aiohttp.ClientConnectionError as error:
             if not dial.reused or isinstance(error, (aiohttp.ClientConnectorError, asyncio.TimeoutError)):
                 raise
             dial.redialled = True
             self._dead += 1
-            response = await self._send(self._fresh, body, headers, dial)
+            response = await self._send(self._fresh, request, dial)
         else:
             if dial.reused:
                 self._dead = 0
@@ -77,29 +74,41 @@ class Transport:
                 yield response
 
     async def _send(
-        self, session: aiohttp.ClientSession, body: bytes, headers: Mapping[str, str], dial: Dial
+        self, session: aiohttp.ClientSession, request: Request, dial: Dial
     ) -> aiohttp.ClientResponse:
-        return await session.post(
-            self._url, data=body, headers=headers, trace_request_ctx=dial, allow_redirects=False
+        return await session.request(
+            request.method,
+            self._origin + request.path,
+            data=request.body,
+            headers=request.headers,
+            trace_request_ctx=dial,
+            allow_redirects=False,
         )
 
     def _session(self, force_close: bool) -> aiohttp.ClientSession:
-        connect_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=force_close),
             headers={
-                "Content-Type": "application/json",
-                "Accept": "text/event-stream",
                 "Accept-Encoding": "identity",
                 "User-Agent": f"perfdoctor/{__version__}",
                 **self._headers,
             },
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_s),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_s),
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=READ_BUFFER_BYTES,
             trace_configs=[_connection_trace()],
         )
+
+
+async def _read(content: aiohttp.StreamReader, sink: Sink) -> None:
+    """To the end; or as far as it is wanted, and a little further, so that the connection can be reused."""
+    while read := await content.readany():
+        if sink.on_body(read, time.perf_counter_ns()):
+            break
+    if not content.at_eof():
+        with suppress(asyncio.TimeoutError):  # the connection is closed then, not reused
+            await asyncio.wait_for(content.readany(), TAIL_S)
 
 
 def _connection_trace() -> aiohttp.TraceConfig:
@@ -179,8 +188,4 @@ def describe(error: Exception) -> str:
 _DURING_HANDSHAKE = (ConnectionResetError, ConnectionAbortedError)
 
 
-def completion_url(endpoint: str, path: str) -> str:
-    """Where to post, from an endpoint with or without `/v1`, or with the whole path already."""
-    parts = urlsplit(endpoint)
-    base = parts.path.rstrip("/").removesuffix(path).removesuffix("/v1")
-    return urlunsplit((parts.scheme, parts.netloc, base + "/v1" + path, parts.query, ""))
+TRANSPORT = AiohttpTransport

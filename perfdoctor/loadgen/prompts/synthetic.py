@@ -7,6 +7,10 @@ prompt therefore starts with words that no other request of any run is likely to
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
+
+from perfdoctor.loadgen.prompts._prompt import Prompt
+from perfdoctor.model import Prompts
 
 _SUBJECTS = (
     "the harbour", "an old clock", "the night train", "a quiet library", "the northern wind",
@@ -44,3 +48,19 @@ def make_prompt(seed: int, request: int, words: int, run: int = 0) -> str:
     columns = [rng.choices(column, k=clauses) for column in (_SUBJECTS, _VERBS, _OBJECTS, _LINKS)]
     body = " ".join(part for clause in zip(*columns, strict=True) for part in clause)
     return " ".join([opening, *body.split(" ")[:body_words], _ENDING])
+
+
+@dataclass(frozen=True, slots=True)
+class Synthetic:
+    """Made-up prompts of one length."""
+
+    prompts: Prompts
+    seed: int
+    run: int
+
+    def prompt(self, request: int) -> Prompt:
+        text = make_prompt(self.seed, request, int(self.prompts.input_tokens), self.run)
+        return Prompt((("user", text),), int(self.prompts.output_tokens))
+
+
+SOURCE = Synthetic

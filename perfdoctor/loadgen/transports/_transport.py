@@ -1,0 +1,69 @@
+"""What every transport offers, what it is given, and how a request reached the server.
+
+A transport pushes: the answer's head and body go to a `Sink` the moment they are read, stamped before they
+are looked at, on the event loop's thread. So the fastest of them can read in the loop's own callback, without
+waking a task for each chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol as Interface
+
+TLS_PREFIX = "TLS: "  # marks an error text, so that the reason survives in the record
+
+
+class Failure(Exception):
+    """What ended a request, mapped once at the transport's edge: `outcome` is a failure class, design 6."""
+
+    def __init__(self, outcome: str, why: str) -> None:
+        super().__init__(why)
+        self.outcome, self.why = outcome, why
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request under the transport's root. `headers` are those that differ from request to request."""
+
+    method: str
+    path: str  # with the query, if any
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+
+
+class Dial:
+    """How one request reached the server; filled in by the transport. Stamps are raw perf_counter_ns."""
+
+    __slots__ = ("connected_ns", "dialled_ns", "redialled", "reused", "tcp_ns", "written_ns")
+
+    def __init__(self) -> None:
+        self.dialled_ns: int | None = None  # None, as the two after it, on a kept-alive connection
+        self.tcp_ns: int | None = None
+        self.connected_ns: int | None = None
+        self.written_ns: int | None = None
+        self.reused = False
+        self.redialled = False
+
+
+class Sink(Interface):
+    """Takes one answer in."""
+
+    def on_head(self, status: int, headers: Mapping[str, str], at_ns: int) -> None:
+        """Called once, with header names in lower case."""
+
+    def on_body(self, read: bytes, at_ns: int) -> bool:
+        """A piece of the body, its framing removed. True: nothing more is wanted of it."""
+
+
+class Transport(Interface):
+    """Sends requests to one server, each on a connection of its own until the answer is complete."""
+
+    name: str
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def send(self, request: Request, sink: Sink, dial: Dial) -> None:
+        """Return when the body is complete or no longer wanted. Raises Failure; cancellation passes."""

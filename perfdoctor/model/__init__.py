@@ -1,0 +1,87 @@
+"""The records that cross stages, frozen, and nothing else.
+
+Every type is a frozen `msgspec.Struct`, so that one declaration gives the JSON form, the reader, the
+validation and the JSON Schema. Times are seconds since the run's monotonic zero, shares are 0-1, and None
+always means "not known", never zero. Imports nothing of ours.
+"""
+
+from perfdoctor.model._record import SCHEMA_VERSION, Confidence, PhaseName, ProbeStatus, Record, RuleStatus
+from perfdoctor.model.facts import ClientFacts, GpuFacts, HostFacts, RunFacts, TargetFacts
+from perfdoctor.model.judged import (
+    Diagnosis,
+    Evidence,
+    Finding,
+    FixOffer,
+    Ledger,
+    LedgerRow,
+    Roof,
+    RuleState,
+    Signal,
+    Trust,
+    Verdict,
+    Violation,
+)
+from perfdoctor.model.observed import Metric, ProbeState, RequestRecord, Sample
+from perfdoctor.model.orders import Api, Arrival, Load, Phase, Prompts, Scenario, Target, Wire
+from perfdoctor.model.summary import (
+    Arrivals,
+    Interval,
+    LoadSummary,
+    Rates,
+    RequestCounts,
+    ServerView,
+    SloResult,
+    SloTerm,
+    Spread,
+    StyleRow,
+    TokenCounts,
+)
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Api",
+    "Arrival",
+    "Arrivals",
+    "ClientFacts",
+    "Confidence",
+    "Diagnosis",
+    "Evidence",
+    "Finding",
+    "FixOffer",
+    "GpuFacts",
+    "HostFacts",
+    "Interval",
+    "Ledger",
+    "LedgerRow",
+    "Load",
+    "LoadSummary",
+    "Metric",
+    "Phase",
+    "PhaseName",
+    "ProbeState",
+    "ProbeStatus",
+    "Prompts",
+    "Rates",
+    "Record",
+    "RequestCounts",
+    "RequestRecord",
+    "Roof",
+    "RuleState",
+    "RuleStatus",
+    "RunFacts",
+    "Sample",
+    "Scenario",
+    "ServerView",
+    "Signal",
+    "SloResult",
+    "SloTerm",
+    "Spread",
+    "StyleRow",
+    "Target",
+    "TargetFacts",
+    "TokenCounts",
+    "Trust",
+    "Verdict",
+    "Violation",
+    "Wire",
+]
