@@ -19,6 +19,9 @@ from perfdoctor.probes._probe import Unavailable
 RATE_HZ = 20  # 100 Hz cost a vLLM worker a third of its throughput, 20 Hz none that could be seen
 GRACE_S = 10.0  # attaching to a big process takes seconds on a loaded machine
 POLL_S = 0.1
+# In a stack, one of these means that its thread runs the model: the forward pass of any torch model goes
+# through its module calls, a compiled or captured one through the others.
+MODEL_FRAMES = ("torch/nn/modules/", "torch/_inductor/", "torch/_dynamo/", "torch/cuda/graphs")
 YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 
 
@@ -31,10 +34,18 @@ class Window:
     stacks: str
     by_thread: dict[str, int] = field(default_factory=dict)
     cost_s: float = 0.0  # CPU time of py-spy
+    model_threads: frozenset[str] = frozenset()  # those of by_thread that were seen to run the model
 
     @property
     def samples(self) -> int:
         return sum(self.by_thread.values())
+
+    @property
+    def others(self) -> int | None:
+        """Samples in which a thread that does not run the model had the lock; None when none was seen to."""
+        if not self.model_threads:
+            return None
+        return sum(n for name, n in self.by_thread.items() if name not in self.model_threads)
 
 
 class NotPython(Exception):
@@ -55,12 +66,22 @@ def parse_raw(text: str) -> dict[str, int]:
     counts: dict[str, int] = {}
     for line in text.splitlines():
         stack, _, count = line.rpartition(" ")
-        thread = stack.partition(";")[0]
-        match = re.fullmatch(r"thread \(([^)]*)\)(?:: (.*))?", thread)
-        name = (match.group(2) or f"thread {match.group(1)}") if match else thread
+        name = _thread_of(stack)
         if count.isdigit():
             counts[name] = counts.get(name, 0) + int(count)
     return counts
+
+
+def find_model_threads(text: str) -> frozenset[str]:
+    """Names of the threads that were seen in a model's forward pass."""
+    lines = [line for line in text.splitlines() if any(mark in line for mark in MODEL_FRAMES)]
+    return frozenset(_thread_of(line.rpartition(" ")[0]) for line in lines)
+
+
+def _thread_of(stack: str) -> str:
+    thread = stack.partition(";")[0]
+    match = re.fullmatch(r"thread \(([^)]*)\)(?:: (.*))?", thread)
+    return (match.group(2) or f"thread {match.group(1)}") if match else thread
 
 
 def parse_errors(output: str) -> int:
@@ -121,6 +142,7 @@ def record_gil(py_spy: str, pid: int, window_s: float, stop: threading.Event) ->
         stacks=stacks,
         by_thread=parse_raw(stacks),
         cost_s=cost_s,
+        model_threads=find_model_threads(stacks),
     )
 
 

@@ -32,6 +32,10 @@ METRICS = (
         CHECK,
         {
             "held_share": ("share", "samples in which a thread held the lock, of those due"),
+            "other_share": (
+                "share",
+                "the same of threads that do not run the model; null when no thread was seen to run one",
+            ),
             "samples": ("", "samples in which a thread held the lock"),
             "errors": ("", "samples that could not be taken; they count as not held"),
             "window_s": ("s", "length of the window, which ends at the sample's instant"),
@@ -69,6 +73,7 @@ def readings_of(pid: int, window: Window, window_s: float) -> list[Reading]:
     labels = {"pid": str(pid)}
     values: dict[str, float | None] = {
         "held_share": share(window.samples),
+        "other_share": None if window.others is None else share(window.others),
         "samples": window.samples,
         "errors": window.errors,
         "window_s": window_s,

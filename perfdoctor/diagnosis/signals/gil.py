@@ -52,6 +52,19 @@ def second(obs: Observations) -> Reading:
     return Reading(ranked[1] / whole if len(ranked) > 1 else 0.0, n=whole)
 
 
+@signal("gil.other.share", unit="share")
+def other(obs: Observations) -> Reading:
+    """Share of time in which a thread that does not run the model held the GIL, 0-1: time the model waits.
+
+    A thread runs the model when its stack was seen in a forward pass. A single hot thread, however busy, is
+    no contention, and native code that released the lock does not count. Missing when no forward pass was
+    seen: the model is not Python's, or it never got the lock. Cross-check: `py-spy record --gil --threads`.
+    """
+    window = obs.phase("steady")
+    values = window.gauge("gil", "other_share")
+    return Reading(stats.mean(values) or 0.0, n=len(values))
+
+
 @signal("gil.idle.share", unit="share")
 def idle(obs: Observations) -> Reading:
     """Share of time in which some thread of the server held the GIL before this run asked for anything, 0-1.
@@ -69,4 +82,4 @@ def idle(obs: Observations) -> Reading:
     return Reading(max(held), n=len(held))
 
 
-SIGNALS = (held, second, idle)
+SIGNALS = (held, second, other, idle)

@@ -36,7 +36,7 @@ def on_gpu(obs: Observations) -> float:
     if not obs.facts.host.gpus:
         return 0.0
     try:
-        used = max(_of_device(obs, obs.phase("steady"), "mem_used_bytes"))
+        used = max(of_device(obs, obs.phase("steady"), "mem_used_bytes"))
     except NoValue:
         return 1.0
     return 1.0 if used >= (target.weights_bytes or 2**30) else 0.0
@@ -59,7 +59,7 @@ def _used(sample: Sample) -> float:
     return sample.values.get("mem_used_bytes") or 0.0
 
 
-def _of_device(obs: Observations, window: Window, metric: str) -> list[float]:
+def of_device(obs: Observations, window: Window, metric: str) -> list[float]:
     label = device_label(obs)
     labelled = any("gpu" in s.labels for s in obs.samples("gpu"))
     return window.gauge("gpu", metric, **({"gpu": label} if labelled else {}))
@@ -69,8 +69,8 @@ def _steady(metric: str) -> Measure:
     unit, meaning = _METRICS[metric]
 
     def compute(obs: Observations) -> Reading:
-        _require_gpu(obs)
-        values = _of_device(obs, obs.phase("steady"), metric)
+        require_gpu(obs)
+        values = of_device(obs, obs.phase("steady"), metric)
         return Reading(median(values), n=len(values))
 
     return Measure(f"gpu.{metric}.steady.p50", unit, compute, _page(metric, meaning, "the steady phase"))
@@ -80,7 +80,7 @@ def _decode(metric: str) -> Measure:
     unit, meaning = _METRICS[metric]
 
     def compute(obs: Observations) -> Reading:
-        _require_gpu(obs)
+        require_gpu(obs)
         values = [v for w in _decode_windows(obs) for v in _if_any(obs, w, metric)]
         return Reading(median(values), n=len(values))
 
@@ -95,7 +95,7 @@ def _page(metric: str, meaning: str, where: str) -> str:
     )
 
 
-def _require_gpu(obs: Observations) -> None:
+def require_gpu(obs: Observations) -> None:
     if on_gpu.of(obs) == 0:
         raise NoValue(
             "the model runs on the CPU" if obs.facts.target.device else "no GPU here holds the model"
@@ -104,7 +104,7 @@ def _require_gpu(obs: Observations) -> None:
 
 def _if_any(obs: Observations, window: Window, metric: str) -> list[float]:
     try:
-        return _of_device(obs, window, metric)
+        return of_device(obs, window, metric)
     except NoValue:
         if window.name == "steady":
             raise
@@ -114,7 +114,7 @@ def _if_any(obs: Observations, window: Window, metric: str) -> list[float]:
 def _decode_windows(obs: Observations) -> list[Window]:
     """Stretches in which some request was between its first and last token; the phase when none is known."""
     phase = obs.phase("steady")
-    _of_device(obs, phase, "graphics_active")
+    of_device(obs, phase, "graphics_active")
     spans = sorted(
         (r.first_token_s, r.last_token_s)
         for r in obs.ok("steady")
@@ -130,17 +130,24 @@ def _decode_windows(obs: Observations) -> list[Window]:
 
 
 DRAM, TENSOR = _decode("dram_active"), _decode("tensor_active")
-BUSY = _decode("graphics_active")
+BUSY, PCIE_RX = _decode("graphics_active"), _decode("pcie_rx_bytes_per_s")
+SM = _decode("sm_active")
 
 
 @signal("gpu.mem_used.max", unit="bytes")
 def memory_used(obs: Observations) -> float:
     """Most GPU memory in use during the steady phase, all processes together. Cross-check: `nvidia-smi`."""
-    _require_gpu(obs)
-    return max(_of_device(obs, obs.phase("steady"), "mem_used_bytes"))
+    require_gpu(obs)
+    return max(of_device(obs, obs.phase("steady"), "mem_used_bytes"))
 
 
-_DECLARED = {"dram_active": DRAM, "tensor_active": TENSOR, "graphics_active": BUSY}
+_DECLARED = {
+    "dram_active": DRAM,
+    "tensor_active": TENSOR,
+    "graphics_active": BUSY,
+    "pcie_rx_bytes_per_s": PCIE_RX,
+    "sm_active": SM,
+}
 
 SIGNALS = (
     on_gpu,
