@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from perfdoctor.diagnosis.observations import NoValue, Observations, known
-from perfdoctor.diagnosis.signals import cpu, gil, gpu, roof, step
+from perfdoctor.diagnosis.signals import cpu, gil, gpu, roof, step, transfer
 
 UNASKED = 0.30  # as in launch-bound-decode
 HOST_BUSY = 0.80  # as in launch-bound-decode; below it an idle device is not the serving thread's doing
@@ -60,11 +60,14 @@ def _memory_s(obs: Observations) -> float:
 
 
 def _by_gpu_counters(obs: Observations) -> DecodeShares:
-    """Idle device time is a launch gap only while the serving thread is busy; else it is nobody's."""
+    """Idle device time is the transfer's while weights come over PCIe, a launch gap only while the serving
+    thread is busy; else it is nobody's."""
     busy = min(1.0, gpu.BUSY.of(obs))
     memory = min(busy, gpu.DRAM.of(obs) / gpu.DRAM_FULL)
     shares = {"decode.memory": memory, "decode.compute": busy - memory}
-    if _at_least(HOST_BUSY, lambda: cpu.busy.of(obs)):
+    if _at_least(transfer.OFFLOADED, lambda: transfer.per_step.of(obs)):
+        shares["decode.transfer"] = 1 - busy
+    elif _at_least(HOST_BUSY, lambda: cpu.busy.of(obs)):
         shares["decode.launch_gap"] = 1 - busy
     return DecodeShares(shares, "GPU counters, medians of the decode windows")
 
@@ -84,8 +87,3 @@ def _by_pace(obs: Observations) -> DecodeShares:
 def _at_least(limit: float, source: Callable[[], float]) -> bool:
     value = known(source)
     return value is not None and value >= limit
-
-
-def runq_share(obs: Observations) -> float | None:
-    """Share of service time the serving thread stood in the run queue; None when it was not seen."""
-    return known(lambda: cpu.runq_wait.of(obs))

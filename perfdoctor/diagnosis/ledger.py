@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfdoctor import stats, units
-from perfdoctor.diagnosis import decode, spans
+from perfdoctor.diagnosis import decode, losses, prefill, spans
 from perfdoctor.diagnosis.observations import NoValue, Observations, known
 from perfdoctor.diagnosis.signals import load
 from perfdoctor.model import Ledger, LedgerRow
@@ -19,8 +19,10 @@ UNEXPLAINED = "unexplained"
 ROUNDING = 1e-12  # of the whole: what adding floats loses
 OVERLAP_TOLD = 0.01  # of the whole; less is rounding of clocks
 ROWS = (
-    "client_wait", "connect", "network", "server_queue", "tokenise", "prefill", "decode.memory",
-    "decode.compute", "decode.launch_gap", "decode", "runq_delay", UNEXPLAINED,
+    "client_wait", "connect", "network", "server_queue", "tokenise", "prefill", "prefill.memory",
+    "prefill.compute", "prefill.launch_gap", "decode.memory", "decode.compute", "decode.launch_gap",
+    "decode.sync", "decode.transfer", "decode", "allocator", "io_stall", "runq_delay", "gil_wait",
+    UNEXPLAINED,
 )  # fmt: skip
 
 
@@ -39,9 +41,10 @@ def keep(obs: Observations) -> Ledger:
         splits = spans.split_requests(obs)
     except NoValue as error:
         return Ledger(load=load_rows, missing=error.reason)
-    shares, waiting = decode.decode_shares(obs), decode.runq_share(obs) or 0.0
-    accounts = [_account(s, shares.shares, waiting) for s in splits.requests]
-    sources = _sources(splits, shares)
+    shares, lost = decode.decode_shares(obs), losses.service_losses(obs)
+    reading = prefill.prefill_shares(obs)
+    accounts = [_account(s, reading.shares, shares.shares, lost) for s in splits.requests]
+    sources = _sources(splits, reading, shares) | {loss.row: loss.source for loss in lost}
     mean = _mean_rows(accounts, sources)
     return Ledger(
         mean=mean,
@@ -51,15 +54,20 @@ def keep(obs: Observations) -> Ledger:
     )
 
 
-def _account(split: spans.Split, shares: Mapping[str, float], waiting: float) -> _Account:
-    """Time in the run queue is taken from prefill and decode alike, before decode is divided."""
+def _account(
+    split: spans.Split,
+    prefill_shares: Mapping[str, float],
+    decode_shares: Mapping[str, float],
+    lost: Sequence[losses.Loss],
+) -> _Account:
+    """Losses are taken from prefill and decode alike, before these are divided."""
     rows = {row: seconds for row, seconds in split.parts.items() if row not in ("prefill", "decode")}
-    prefill, decoding = split.parts.get("prefill", 0.0), split.parts.get("decode", 0.0)
-    if waiting:
-        rows["runq_delay"] = waiting * (prefill + decoding)
-    rows["prefill"] = prefill * (1 - waiting)
-    for row, share in shares.items():
-        rows[row] = decoding * (1 - waiting) * share
+    reading, decoding = split.parts.get("prefill", 0.0), split.parts.get("decode", 0.0)
+    for loss in lost:
+        rows[loss.row] = loss.share * (reading + decoding)
+    kept = 1 - math.fsum(loss.share for loss in lost)
+    rows |= {row: reading * kept * share for row, share in prefill_shares.items()}
+    rows |= {row: decoding * kept * share for row, share in decode_shares.items()}
     rows[UNEXPLAINED] = _left(split.total_s, rows)
     return _Account(split.total_s, rows)
 
@@ -70,7 +78,9 @@ def _left(total_s: float, rows: Mapping[str, float]) -> float:
     return left if left > ROUNDING * total_s else 0.0
 
 
-def _sources(splits: spans.Splits, shares: decode.DecodeShares) -> dict[str, str]:
+def _sources(
+    splits: spans.Splits, reading: prefill.PrefillShares, shares: decode.DecodeShares
+) -> dict[str, str]:
     whole = math.fsum(s.total_s for s in splits.requests)
     overlap = math.fsum(s.overlap_s for s in splits.requests)
     left = "what no source accounts for"
@@ -78,7 +88,8 @@ def _sources(splits: spans.Splits, shares: decode.DecodeShares) -> dict[str, str
         left += f"; parts exceeded the whole by {units.share(overlap / whole)} and were cut"
     sources = dict.fromkeys(ROWS, splits.source) | dict.fromkeys(("client_wait", "connect"), spans.CLIENT)
     sources |= {row: shares.source for row in ROWS if row.startswith("decode")}
-    return sources | {"runq_delay": "schedstat of the serving thread", UNEXPLAINED: left}
+    sources |= {row: reading.source for row in ROWS if row.startswith("prefill.")}
+    return sources | {UNEXPLAINED: left}
 
 
 def _mean_rows(accounts: Sequence[_Account], sources: Mapping[str, str]) -> tuple[LedgerRow, ...]:

@@ -40,6 +40,7 @@ class RequestRecord(Record, frozen=True, kw_only=True):
     asked_tokens: int | None = None
     prompt_hash: str | None = None  # 16 hex digits of the request's content; equal: the same prompt
     turn: int | None = None  # of a conversation, from 1
+    kind: str | None = None  # of an experiment: usual, one_token, long_prompt, repeated
     finish_reason: str | None = None
     status: int | None = None  # HTTP status; None when no answer came
     outcome: str = "ok"  # or a failure class, see design section 6

@@ -60,7 +60,7 @@ def physical_rate(obs: Observations) -> Reading:
     """Memory bandwidth of the GPU by its datasheet. Missing on a CPU and for GPUs not in data/gpus.toml."""
     if gpu.on_gpu.of(obs) == 0:
         raise NoValue("host memory has no datasheet value here, only a calibrated one")
-    sheet = gpus.datasheet(_gpu_name(obs))
+    sheet = gpus.datasheet(gpu_name(obs))
     return Reading(sheet.bandwidth_bytes_per_s, source=sheet.source)
 
 
@@ -114,10 +114,10 @@ def compute(obs: Observations) -> float:
         raise NoValue("the CPU's arithmetic rate was not calibrated")
     together = known(lambda: server.batch.of(obs)) or 1.0
     rate = ratio(flops * together, STEADY_TPOT.of(obs), "the time per token")
-    return rate / gpus.datasheet(_gpu_name(obs)).tensor_flops_per_s
+    return rate / gpus.datasheet(gpu_name(obs)).tensor_flops_per_s
 
 
-def _gpu_name(obs: Observations) -> str:
+def gpu_name(obs: Observations) -> str:
     """Of the GPU that runs the model; of the only one where no sample tells."""
     found = obs.facts.host.gpus
     if not found:

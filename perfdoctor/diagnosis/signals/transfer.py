@@ -6,6 +6,7 @@ from perfdoctor.diagnosis.measure import signal
 from perfdoctor.diagnosis.observations import NoValue, Observations
 from perfdoctor.diagnosis.signals import gpu, requests, roof
 
+OFFLOADED = 0.05  # of a step's weights; launches and tokens alone send next to nothing
 LAUNCH_TRAFFIC = 100e6  # bytes/s; measured on an H200: 46-78 MiB/s of eager decode
 
 
