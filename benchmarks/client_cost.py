@@ -28,7 +28,8 @@ import msgspec
 from benchmarks._ratio import median_interval, verdict
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen import loop
-from perfdoctor.loadgen.driver import STAGGER_S, Driver, Stage
+from perfdoctor.loadgen.closed_loop import STAGGER_S
+from perfdoctor.loadgen.driver import Driver, Stage
 from perfdoctor.model import Load, RequestRecord, Target
 from tests.servers import truth
 

@@ -55,6 +55,9 @@ class Health:
             gc.set_threshold(*thresholds)
             gc.callbacks.remove(self._on_gc)
 
+    def restart(self) -> None:
+        """Forget what was read so far: what counts begins here."""
+
     def facts(self) -> ClientFacts:
         """None for what a stage too short to measure cannot tell."""
         lag, wall_s = self._lag_s.tolist(), self._wall_s

@@ -100,4 +100,5 @@ class RunFacts(Record, frozen=True, kw_only=True):
     metrics: tuple[Metric, ...] = ()
     calibration: dict[str, float | None] = {}  # ceilings measured on this machine before the load
     notes: tuple[str, ...] = ()
+    stopped: str | None = None  # why the load ended early: the crossed limit of failures
     error: str | None = None

@@ -1,0 +1,74 @@
+"""How many requests a stage may still send, and of which phase the next one is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from perfdoctor.loadgen.stage import Share, Stage
+from perfdoctor.model import PhaseName
+
+
+class Budget:
+    """Of one stage and one driver process. All instants are perf_counter_ns.
+
+    `on_steady` is called once, with the instant at which the warm-up hands over; without a lead that is the
+    start.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        share: Share,
+        start_ns: int,
+        stopping: asyncio.Event,
+        on_steady: Callable[[int], None],
+    ) -> None:
+        first = len(stage.first_tokens) if share.worker == 0 else 0
+        self._left = None if stage.requests is None else share.of(stage.requests) + first
+        self._phase, self._stopping, self._on_steady = stage.phase, stopping, on_steady
+        self._lead_left = share.of(stage.lead_requests)
+        self._lead_ns = start_ns + int(stage.lead_s * 1e9)
+        self._issuing = True
+        self._steady = False
+        if not self._lead_left and not stage.lead_s:
+            self._hand_over(start_ns)
+
+    @property
+    def spent(self) -> bool:
+        """Nothing more may be sent."""
+        return not self._issuing or self._left == 0 or self._stopping.is_set()
+
+    def close(self) -> None:
+        self._issuing = False
+
+    def take(self, now_ns: int) -> PhaseName | None:
+        """The phase of a request that is sent now; None: send none."""
+        return None if self.spent else self.take_unsent(now_ns)
+
+    def take_unsent(self, due_ns: int) -> PhaseName | None:
+        """The same for one that was due, but that the end came before."""
+        if self._left == 0:
+            return None
+        if not self._steady:
+            if self._lead_left > 0 or due_ns < self._lead_ns:
+                self._lead_left -= 1
+                return "warmup"
+            self._hand_over(due_ns)
+        if self._left is not None:
+            self._left -= 1
+        return self._phase
+
+    def watch_lead(self, loop: asyncio.AbstractEventLoop, now_ns: int) -> asyncio.TimerHandle | None:
+        """Let a lead that is bounded by time hand over at its very end, though nothing is due then."""
+        if self._steady or self._lead_ns <= now_ns:
+            return None
+        return loop.call_later((self._lead_ns - now_ns) / 1e9, self._at_lead_end)
+
+    def _at_lead_end(self) -> None:
+        if self._lead_left <= 0 and not self._steady:
+            self._hand_over(self._lead_ns)
+
+    def _hand_over(self, at_ns: int) -> None:
+        self._steady = True
+        self._on_steady(at_ns)

@@ -1,0 +1,123 @@
+"""From a due instant to a record: what both kinds of load share for each request.
+
+Records leave through `emit` the moment a request ends; nothing is kept but counts. Nothing is retried, except
+what no user of a server would count: a dead kept-alive connection (the transport's business), and a server's
+refusal of `stream_options`, which is then left out for the rest of the run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import msgspec
+
+from perfdoctor.clock import Clock
+from perfdoctor.loadgen.exchange import Exchange
+from perfdoctor.loadgen.health import Health
+from perfdoctor.loadgen.prompts._prompt import Prompt, Source
+from perfdoctor.loadgen.protocols._protocol import Ask, Protocol
+from perfdoctor.loadgen.stage import Share, Stage
+from perfdoctor.loadgen.transports._transport import Request, Transport
+from perfdoctor.model import Load, PhaseName, RequestRecord
+from perfdoctor.redact import Redactor
+
+
+class Issuer:
+    """Sends requests one by one, as the loops tell it. `on_end` sees every record after it was emitted."""
+
+    def __init__(
+        self,
+        load: Load,
+        model: str,
+        path: str,
+        protocol: Protocol,
+        transport: Transport,
+        source: Source,
+        clock: Clock,
+        redactor: Redactor,
+        emit: Callable[[RequestRecord], None],
+        on_end: Callable[[RequestRecord], None],
+        share: Share,
+    ) -> None:
+        self._load, self._model, self._path, self._protocol = load, model, path, protocol
+        self._transport, self._source, self._clock, self._redactor = transport, source, clock, redactor
+        self._emit, self._on_end, self._share = emit, on_end, share
+        self._ids = self._prompts = share.worker + 1 - share.workers
+        self._ask_usage = True
+        self.open: set[Exchange] = set()
+        self.open_max = 0
+        self.begin(Stage("warmup", 1))
+
+    def begin(self, stage: Stage) -> None:
+        self._stage = stage
+        self._first_tokens = list(stage.first_tokens)
+        self.health = Health()
+        self.ok = self.failed = self.tokens = 0
+
+    def next_prompt(self) -> Prompt:
+        self._prompts += self._share.workers
+        return self._source.prompt(self._prompts)
+
+    async def send(self, phase: PhaseName, due_ns: int, prompt: Prompt, ready_ns: int = 0) -> Exchange:
+        """Send one request and read its answer. `ready_ns`: when it could be sent, if later than due."""
+        number = self._next_id()
+        tokens = self._stage.output_tokens or prompt.output_tokens
+        if self._first_tokens:
+            tokens = self._first_tokens.pop(0)
+        ask = Ask(self._model, prompt.messages, tokens, self._load.temperature, usage=self._ask_usage)
+        exchange = Exchange(number, phase, tokens, due_ns, self._protocol)
+        await self._exchange(exchange, ask, ready_ns)
+        if exchange.refused_usage and ask.usage:
+            self._ask_usage = False
+            due_ns = time.perf_counter_ns()
+            exchange = Exchange(number, phase, tokens, due_ns, self._protocol)
+            await self._exchange(exchange, replace(ask, usage=False), due_ns)
+        return exchange
+
+    def skip(self, phase: PhaseName, due_ns: int) -> None:
+        """Record a request that was due, but that the end of the load came before."""
+        record = RequestRecord(
+            id=self._next_id(),
+            phase=phase,
+            due_s=self._clock.at(due_ns),
+            outcome="not_sent",
+            error="due, but not sent before the load ended",
+            censored=True,
+            worker=self._share.worker,
+        )
+        self._emit(record)
+
+    def _next_id(self) -> int:
+        self._ids += self._share.workers
+        return self._ids
+
+    async def _exchange(self, exchange: Exchange, ask: Ask, ready_ns: int) -> None:
+        body = msgspec.json.encode(self._protocol.body(ask))
+        headers = {**self._stage.headers, "X-Request-Id": str(exchange.id)}
+        request = Request("POST", self._path, headers, body)
+        self.open.add(exchange)
+        self.open_max = max(self.open_max, len(self.open))
+        try:
+            await exchange.run(self._transport, request, self._load.timeout_s)
+        finally:
+            self.open.discard(exchange)
+            if not (exchange.refused_usage and ask.usage):
+                self._finish(exchange, ready_ns)
+
+    def _finish(self, exchange: Exchange, ready_ns: int) -> None:
+        record = exchange.record(self._clock, self._redactor)
+        if record.phase == self._stage.phase:
+            self._count(exchange, record, ready_ns)
+        self._emit(record)
+        self._on_end(record)
+
+    def _count(self, exchange: Exchange, record: RequestRecord, ready_ns: int) -> None:
+        self.tokens += record.output_tokens or 0
+        if not record.censored:
+            self.ok += record.outcome == "ok"
+            self.failed += record.outcome != "ok"
+        self.health.redialled += record.redialled
+        if exchange.sent_ns is not None:
+            self.health.late_s.append((exchange.sent_ns - max(exchange.due_ns, ready_ns)) / 1e9)
