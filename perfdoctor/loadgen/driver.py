@@ -20,6 +20,7 @@ from perfdoctor.loadgen import schedule
 from perfdoctor.loadgen.budget import Budget
 from perfdoctor.loadgen.closed_loop import ClosedLoop
 from perfdoctor.loadgen.error_rate import ErrorRate
+from perfdoctor.loadgen.headroom import Headroom, make_room
 from perfdoctor.loadgen.health import frozen_heap
 from perfdoctor.loadgen.issue import Issuer
 from perfdoctor.loadgen.open_loop import OpenLoop
@@ -54,7 +55,7 @@ class Driver:
         secret: str | None = None,
         share: Share = Share(),  # noqa: B008 - frozen
     ) -> None:
-        self._load, self._clock, self._share = load, clock, share
+        self._target, self._load, self._clock, self._share = target, load, clock, share
         endpoint = target.endpoint or ""
         protocol: Protocol = load_member("perfdoctor.loadgen.protocols", target.api, "PROTOCOL")[0]
         url = completion_url(endpoint, protocol.path)
@@ -75,17 +76,22 @@ class Driver:
         self._steady_facts: ClientFacts | None = None
         self._last_facts = ClientFacts()
         self._start_ns = time.perf_counter_ns()
+        self._steady_ns: int | None = None
         self._stops = 0
         self.aborted: PerfdoctorError | None = None
         self.stopped: str | None = None
         self.notes: list[str] = []
 
     async def __aenter__(self) -> Driver:
+        make_room(self._load, self._target)
         self._loop = asyncio.get_running_loop()
         self._stopping, self._cancelling = asyncio.Event(), asyncio.Event()
         await self._transport.open()
         self._closing = ExitStack()
         self._closing.enter_context(frozen_heap())
+        self._headroom = Headroom(self._transport, self._issuer.open)
+        self._headroom.start(self._loop)
+        self._closing.callback(self._headroom.stop)
         if self._load.deadline_s is not None:
             self._closing.callback(self._loop.call_later(self._load.deadline_s, self._at_deadline).cancel)
         return self
@@ -124,17 +130,23 @@ class Driver:
     async def run_stage(self, stage: Stage) -> Phase:
         """Drive one stage to its end, its drain included. The phase begins where a lead handed over."""
         start_ns = stage.start_ns or time.perf_counter_ns()
-        self._start_ns = self._steady_ns = start_ns
+        self._start_ns, self._steady_ns = start_ns, None
         self._issuer.begin(stage)
         with self._issuer.health.watching():
             await self._drive(stage, start_ns)
-        self._last_facts = self._issuer.health.facts()
+        self._last_facts = self._headroom.add_to(self._issuer.health.facts(), self._issuer.open_max)
         if stage.phase == "steady":
             self._steady_facts = self._last_facts
         if not self._stopping.is_set():
             self._give_up(self._verdicts.at_stage_end())
-        start_s, end_s = self._clock.at(self._steady_ns), self._clock.now()
+        end_s = self._clock.now()
+        start_s = end_s if self._steady_ns is None else self._clock.at(self._steady_ns)
         return Phase(name=stage.phase, start_s=start_s, end_s=end_s, concurrency=stage.concurrency)
+
+    @property
+    def over(self) -> bool:
+        """No later stage will send anything."""
+        return self._stopping.is_set()
 
     # -- a stage's inside
 
