@@ -1,6 +1,10 @@
 """The phases of load, in order, and what a Ctrl-C does to them.
 
 warm-up -> baseline (one at a time) -> steady -> profile (local model only)
+
+A baseline needs an idle server, so a warm-up before it ends with its last answer. Otherwise the warm-up is
+the beginning of the steady load and hands over while requests are open: an idle server would meet a burst
+that the load never has again.
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from perfdoctor import interrupts, store
 from perfdoctor.clock import Clock
@@ -25,10 +31,8 @@ MAX_STEADY_S = 180.0
 BASELINE_S = 2.0  # a fast server gets more than the few requests asked for, so that its pace is no accident
 MAX_BASELINE_REQUESTS = 60
 PROFILED_STEPS = 16
-SHORT_ANSWERS = (
-    2,
-    2,
-)  # tokens: so few that a chunk which is none of them shows (latency.without_prompt_tail)
+# Tokens: so few that a chunk which is none of them shows (latency.without_prompt_tail).
+SHORT_ANSWERS = (2, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +68,56 @@ async def drive(run: Conduct, writer: store.RunWriter, load: Load) -> None:
         with _interrupts(run, driver):
             async for stage, title in _stages(run, load):
                 await _run_stage(run, writer, driver, stage, title)
-                if run.interrupted or driver.aborted:
+                if run.interrupted or driver.aborted or driver.over:
                     break
-        writer.update(client=driver.client_facts())
+        run.notes += driver.notes
+        writer.update(client=driver.client_facts(), stopped=driver.stopped)
         if driver.aborted and not run.interrupted:
             raise driver.aborted
 
 
 async def _stages(run: Conduct, load: Load) -> AsyncIterator[tuple[Stage, str]]:
     """The phases in order. The steady phase's length is chosen after the baseline has shown the pace."""
-    if load.warmup_requests:
-        stage = Stage("warmup", 1, requests=load.warmup_requests, first_tokens=SHORT_ANSWERS)
-        yield stage, "Warming up"
+    shows_tokens = run.orders.scenario.target.api != "http" and run.orders.scenario.target.stream
+    short = SHORT_ANSWERS if shows_tokens and load.warmup_requests else ()
+    before = load.warmup_requests if load.baseline_requests else 0
+    if before or short:
+        yield Stage("warmup", 1, requests=before, first_tokens=short), "Warming up"
     if load.baseline_requests:
         yield Stage("baseline", 1, requests=_baseline(run, load)), "Baseline, one request at a time"
-    duration_s = _steady_duration(run, load)
-    title = f"Load, {load.concurrency} at a time"
-    yield Stage("steady", load.concurrency, requests=load.requests, duration_s=duration_s), title
+    yield _steady(run, load)
     if run.server and run.orders.probes:
         headers = {"X-Perfdoctor-Profile": str(PROFILED_STEPS)}
-        tokens = max(int(load.prompts.output_tokens), 3 * PROFILED_STEPS)
+        asked = load.prompts.output_tokens
+        tokens = max(asked if isinstance(asked, int) else 0, 3 * PROFILED_STEPS)
         stage = Stage("profile", 1, requests=1, headers=headers, output_tokens=tokens)
         yield stage, "Profiling a few decode steps"
+
+
+def _steady(run: Conduct, load: Load) -> tuple[Stage, str]:
+    """A trace is replayed whole, so its first requests are no warm-up unless a time is given for it."""
+    closed = load.arrival == "closed"
+    leads = not load.baseline_requests and load.arrival != "replay"
+    stage = Stage(
+        "steady",
+        load.concurrency if closed else None,
+        requests=load.requests,
+        duration_s=_steady_duration(run, load),
+        lead_requests=load.warmup_requests if leads else 0,
+        lead_s=load.warmup_s,
+        ramp_up_s=load.ramp_up_s,
+    )
+    return stage, f"Load, {load.concurrency} at a time" if closed else f"Load, {_asked(load)}"
+
+
+def _asked(load: Load) -> str:
+    """An open loop in a word or two: `poisson arrivals at 5/s`."""
+    if load.arrival == "replay":
+        return "replay of a trace"
+    if load.ramp:
+        rates = [rate for _, rate in load.ramp]
+        return f"{load.arrival} arrivals, {min(rates):g} to {max(rates):g}/s"
+    return f"{load.arrival} arrivals at {load.rate:g}/s"
 
 
 def _baseline(run: Conduct, load: Load) -> int:
@@ -110,8 +142,8 @@ def _steady_duration(run: Conduct, load: Load) -> float | None:
 
 
 async def _run_stage(run: Conduct, writer: store.RunWriter, driver: Driver, stage: Stage, title: str) -> None:
-    length = f"{stage.duration_s:.0f} s" if stage.duration_s else f"{stage.requests} requests"
-    run.watch.begin(title, length)
+    run.watch.begin(title, _length(stage))
+    begun_s = run.clock.now()
     task = asyncio.create_task(driver.run_stage(stage))
     try:
         while not task.done():
@@ -130,8 +162,20 @@ async def _run_stage(run: Conduct, writer: store.RunWriter, driver: Driver, stag
         await asyncio.wait({task}, timeout=5)
         raise
     phase = task.result()
+    if stage.lead_requests or stage.lead_s:
+        lead = msgspec.structs.replace(phase, name="warmup", start_s=begun_s, end_s=phase.start_s)
+        run.phases.append(lead)
     run.phases.append(phase)
     writer.update(phases=tuple(run.phases))
+
+
+def _length(stage: Stage) -> str:
+    """How long a stage will take, as far as its orders tell."""
+    lead = f"{stage.lead_s:.0f} s warm-up, then " if stage.lead_s else ""
+    if stage.duration_s:
+        return f"{lead}{stage.duration_s:.0f} s"
+    requests = None if stage.requests is None else stage.requests + len(stage.first_tokens)
+    return f"{lead}{requests} requests" if requests else f"{lead}until its end"
 
 
 @contextlib.contextmanager
