@@ -11,6 +11,7 @@ of this one schedule; generators of their own would repeat each other's gaps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     Times = NDArray[numpy.float64]
 
 FIRST_BLOCK = 1024  # arrivals drawn at first; more follow until the load is covered
+NEGLIGIBLE = 1e-9  # seconds between two corners that make a step, and requests a second that make none
 MOST = 50_000_000  # arrivals; 400 MB
 
 
@@ -67,8 +69,18 @@ def plan(
         if not load.ramp:
             raise UsageError("an open loop needs an end", do="give --duration or -n")
         duration_s = corners[-1][0]
+    _refuse_endless(load.requests, duration_s, lead_requests, lead_s, max(rate for _, rate in corners))
     rate = Rate(tuple((at + shift_s, value) for at, value in corners))
     return _cover(load, rate, lead_requests, lead_s, duration_s)
+
+
+def _refuse_endless(
+    requests: int | None, duration_s: float | None, lead_requests: int, lead_s: float, rate_max: float
+) -> None:
+    by_time = math.inf if duration_s is None else duration_s * rate_max
+    by_count = math.inf if requests is None else requests
+    if min(by_time, by_count) + max(lead_requests, lead_s * rate_max) > MOST:
+        raise UsageError(f"more than {MOST:,} requests", do="ask for a lower rate or a shorter load")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +101,9 @@ class Rate:
         segment = np.searchsorted(reached, units, side="right") - 1
         left, r0, slope = units - reached[segment], rates[segment], slopes[segment]
         root = r0 + np.sqrt(np.maximum(r0 * r0 + 2 * slope * left, 0.0))
-        possible = (root > 0) | (left <= 0)
-        x = np.divide(2 * left, root, out=np.zeros_like(left), where=root > 0)
-        return np.asarray((starts[segment] + x)[possible], dtype=np.float64)
+        moves = root > NEGLIGIBLE
+        x = np.divide(2 * left, root, out=np.zeros_like(left), where=moves)
+        return np.asarray((starts[segment] + x)[moves | (left <= 0)], dtype=np.float64)
 
     def _segments(self) -> tuple[Times, Times, Times]:
         """Start, rate at the start and slope of each stretch; the last goes on for ever."""
@@ -100,7 +112,7 @@ class Rate:
         at, rate = (np.array(column, dtype=np.float64) for column in zip(*self.corners, strict=True))
         at, rate = np.append(0.0, at), np.append(rate[0], rate)
         width = np.diff(at)
-        slope = np.divide(np.diff(rate), width, out=np.zeros_like(width), where=width > 0)
+        slope = np.divide(np.diff(rate), width, out=np.zeros_like(width), where=width > NEGLIGIBLE)
         return at, rate, np.append(slope, 0.0)
 
     @staticmethod
@@ -125,8 +137,6 @@ def _cover(load: Load, rate: Rate, lead_requests: int, lead_s: float, duration_s
         schedule = _cut(due_s, lead_requests, lead_s, load.requests, duration_s)
         if ended or len(schedule.due_s) < len(due_s):
             return schedule
-        if len(units) >= MOST:
-            raise UsageError(f"more than {MOST:,} requests", do="ask for a lower rate or a shorter load")
         block = len(units)
 
 
