@@ -22,7 +22,7 @@ ROWS = (
     "client_wait", "connect", "network", "server_queue", "tokenise", "prefill", "prefill.memory",
     "prefill.compute", "prefill.launch_gap", "decode.memory", "decode.compute", "decode.launch_gap",
     "decode.sync", "decode.transfer", "decode", "allocator", "io_stall", "runq_delay", "gil_wait",
-    UNEXPLAINED,
+    "loop_stall", UNEXPLAINED,
 )  # fmt: skip
 
 

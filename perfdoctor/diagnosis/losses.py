@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from perfdoctor.diagnosis.observations import NoValue, Observations
-from perfdoctor.diagnosis.signals import cpu, gil, memory
+from perfdoctor.diagnosis.signals import cpu, gil, health, memory, stalls
 
 LEAST = 0.01  # below one percent, readings of different instants say nothing
 
@@ -43,8 +43,14 @@ def _gil_wait(obs: Observations) -> float:
     return gil.other.of(obs)
 
 
+def _loop_stall(obs: Observations) -> float:
+    """Only as far as the front end was silent too: an engine's long step is no blocked loop."""
+    return min(stalls.shared.of(obs), health.unanswered.of(obs))
+
+
 _SOURCES: tuple[tuple[str, Callable[[Observations], float], str], ...] = (
     ("runq_delay", cpu.runq_wait.of, "schedstat of the serving thread"),
     ("io_stall", memory.blocked.of, "the server's threads waiting for storage"),
     ("gil_wait", _gil_wait, "py-spy: the lock in the hands of threads that do not run the model"),
+    ("loop_stall", _loop_stall, "pauses that all streams and the front end share"),
 )

@@ -27,7 +27,6 @@ from perfdoctor.model import (
 )
 
 LEAST_REQUESTS, LEAST_SECONDS = 10, 3.0  # guess: fewer show no percentile and no queue
-REQUEST_CLASSES = ("scheduling", "memory-bandwidth", "launch-overhead", "insufficient-load")
 
 
 def diagnose(
@@ -79,13 +78,15 @@ def _too_thin(table: Table) -> str:
 def _barred(trusted: Trust, violated: Sequence[Violation], too_thin: str) -> dict[str, str]:
     """Classes that cannot be judged in this run, with the first reason that counts."""
     barred: dict[str, str] = {}
+    of_requests = [rule.cls for _, rule in judge.load_rules() if rule.of == "request"]
+    of_requests.append("insufficient-load")
     for violation in reversed(violated):
         barred |= dict.fromkeys(violation.stops, f"law {violation.law} is broken: {violation.what}")
     if too_thin:
-        barred |= dict.fromkeys(REQUEST_CLASSES, too_thin)
+        barred |= dict.fromkeys(of_requests, too_thin)
     if trusted.status == "invalid":
         reason = "the measurement cannot be trusted: " + "; ".join(trusted.reasons)
-        barred |= dict.fromkeys(REQUEST_CLASSES, reason)
+        barred |= dict.fromkeys(of_requests, reason)
     return barred
 
 

@@ -29,6 +29,19 @@ CLASS_ROWS: Mapping[str, frozenset[str]] = {
     "memory-bandwidth": frozenset({"decode.memory"}),
     "scheduling": frozenset({"server_queue"}),
     "launch-overhead": frozenset({"decode.launch_gap", "prefill.launch_gap"}),
+    "page-cache": frozenset({"io_stall"}),
+    "small-kernels": frozenset({"decode.compute"}),
+    "overload": frozenset({"server_queue"}),
+    "gil": frozenset({"gil_wait"}),
+    "cpu-contention": frozenset({"runq_delay"}),
+    "event-loop": frozenset({"loop_stall"}),
+    "tokenizer": frozenset({"tokenise"}),
+    "compute-prefill": frozenset({"prefill", "prefill.compute", "prefill.memory"}),
+    "kv-cache": frozenset({"server_queue"}),
+    "fragmentation": frozenset({"allocator"}),
+    "pcie-offload": frozenset({"decode.transfer"}),
+    "throttling": frozenset({"decode.compute", "prefill.compute"}),
+    "network": frozenset({"network", "connect"}),
 }
 
 # A local model's child is gone after the run; its fixes start a new server, here.

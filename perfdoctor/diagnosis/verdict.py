@@ -18,8 +18,6 @@ CONTENDED = 0.10  # of the serving thread's time in the run queue; others take i
 QUEUED = 0.20  # the limit of serial-server
 # Seen, but no rule's business yet. A server with one of these is not well, whatever else is clear.
 TROUBLES = (
-    ("cpu.serving.runq_wait.share", 0.30, "its busiest thread waited for a CPU {} of the time"),  # guess
-    ("cpu.quota.throttled.share", 0.10, "its CPU quota ran out in {} of the periods"),  # guess
     (
         "gil.idle.share",  # the limit of launch-bound-decode
         0.30,

@@ -94,7 +94,7 @@ def test_spelling_is_forgiven(spelling):
 
 @pytest.mark.parametrize(
     ("wrong", "near"),
-    [("serial-sever", "serial-server"), ("kv-cache", "turn-kv-cache-off"), ("unreachabel", "unreachable")],
+    [("serial-sever", "serial-server"), ("turn-kv", "turn-kv-cache-off"), ("unreachabel", "unreachable")],
 )
 def test_a_wrong_name_is_answered_with_near_ones(wrong, near):
     """Typing errors, and words that are part of a name."""

@@ -35,7 +35,7 @@ RULE = Rule(
                 at_least("server.batch.mean", 1.5, source="guess: between one and two at a time"),
                 at_least("server.saturation.share", 0.90, source="guess: next to nothing left"),
             ),
-            instead="Overloaded: requests are served together on a saturated device, so capacity is the fix",
+            refutes=True,
         ),
         Neighbour(
             "batching without gain",

@@ -32,6 +32,14 @@ RUNQ = _fact(
 )
 
 
+@signal("client.cores.share", unit="share")
+def cores(obs: Observations) -> float:
+    """CPU time of the load generator as a share of all the host's cores: what it takes from a server here."""
+    if obs.facts.target.remote:
+        raise NoValue("the server runs on another host")
+    return ratio(CPU.of(obs), float(obs.facts.host.cores), "the number of cores")
+
+
 @signal("client.loop_lag.share", unit="share")
 def loop_lag(obs: Observations) -> float:
     """99th percentile of the client's event-loop lag over the median request time: its own timing error."""
@@ -50,4 +58,4 @@ def _over_request(obs: Observations, seconds: float | None) -> float:
     return ratio(seconds, STEADY_E2E.of(obs), "the median request time")
 
 
-SIGNALS = (CPU, RUNQ, loop_lag, send_late)
+SIGNALS = (CPU, RUNQ, cores, loop_lag, send_late)

@@ -88,6 +88,18 @@ def host_idle(obs: Observations) -> float:
     return max(0.0, 1 - ratio(busy.rate, cores, "the number of cores"))
 
 
+@signal("cpu.others.share", unit="share")
+def others(obs: Observations) -> float:
+    """CPU time that neither the server nor the load generator used, as a share of the host's, 0-1.
+
+    Missing when the server's processes cannot be read. Cross-check: `top`, without those two.
+    """
+    window = obs.phase("steady")
+    cores = max(window.gauge("cpu", "host_cores"))
+    rest = window.change("cpu", "host_busy_s").rate - window.change("cpu", "oncpu_s").rate
+    return max(0.0, ratio(rest - (obs.facts.client.cpu_share or 0.0), cores, "the number of cores"))
+
+
 @signal("cpu.quota.throttled.share", unit="share")
 def throttled(obs: Observations) -> float:
     """Share of CFS periods in which the server's group ran out of its CPU quota. Missing without a quota."""
@@ -98,4 +110,4 @@ def throttled(obs: Observations) -> float:
     return min(1.0, window.change("cpu", "quota_throttled").amount / periods)
 
 
-SIGNALS = (oncpu, busy, runq_wait, host_idle, throttled)
+SIGNALS = (oncpu, busy, runq_wait, host_idle, others, throttled)

@@ -11,7 +11,7 @@ from perfdoctor.diagnosis.measure import Reading, signal
 from perfdoctor.diagnosis.observations import NoValue, Observations, ratio
 
 
-def _tokens(obs: Observations) -> float:
+def tokens(obs: Observations) -> float:
     """Output tokens of the steady phase."""
     window = obs.phase("steady")
     stamps = [
@@ -38,7 +38,7 @@ def refaults(obs: Observations) -> float:
     if not weights:
         raise NoValue("the size of the weights is not known")
     gained = obs.phase("steady").change("memory", "refault_file_bytes").amount
-    return gained / _tokens(obs) / weights
+    return gained / tokens(obs) / weights
 
 
 @signal("memory.swap_in.rate", unit="bytes/s")
@@ -77,7 +77,7 @@ def blocked(obs: Observations) -> Reading:
 def read_per_token(obs: Observations) -> float:
     """Bytes the server's processes had fetched from storage, per output token of the steady phase."""
     gained = obs.phase("steady").change("io", "process_read_bytes").amount
-    return ratio(gained, _tokens(obs), "the number of tokens")
+    return ratio(gained, tokens(obs), "the number of tokens")
 
 
 SIGNALS = (refaults, swap_in, pressure, blocked, read_per_token)

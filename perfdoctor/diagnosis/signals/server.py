@@ -5,7 +5,7 @@ from __future__ import annotations
 from perfdoctor import latency, stats
 from perfdoctor.diagnosis import spans
 from perfdoctor.diagnosis.measure import Reading, signal
-from perfdoctor.diagnosis.observations import NoValue, Observations, known
+from perfdoctor.diagnosis.observations import NoValue, Observations, known, ratio
 from perfdoctor.diagnosis.signals import cpu, gil, gpu
 
 PYTHON_RARE = 0.10  # of the time; guess: below it Python only hands work out
@@ -137,6 +137,14 @@ def preemptions(obs: Observations) -> float:
     return obs.phase("steady").change("engine", "preemptions").amount
 
 
+@signal("engine.preempted.share", unit="share")
+def preempted(obs: Observations) -> float:
+    """The same per request that the server finished in the steady phase; above 1 when some were hit twice."""
+    window = obs.phase("steady")
+    finished = window.change("engine", "requests").amount
+    return ratio(window.change("engine", "preemptions").amount, finished, "the number of finished requests")
+
+
 @signal("context.mean", unit="tokens")
 def context(obs: Observations) -> float:
     """Tokens a decode step attends to, averaged over a request: its prompt and half of its answer."""
@@ -149,4 +157,4 @@ def context(obs: Observations) -> float:
     return stats.mean(found) or 0.0
 
 
-SIGNALS = (queue, queue_share, batch, saturation, kv_usage, waiting, preemptions, context)
+SIGNALS = (queue, queue_share, batch, saturation, kv_usage, waiting, preemptions, preempted, context)

@@ -12,6 +12,7 @@ from perfdoctor.diagnosis import ledger
 from perfdoctor.diagnosis.observations import Observations
 from perfdoctor.model import LedgerRow, RequestRecord, RunFacts, Sample, TargetFacts
 from tests.factories import (
+    H200,
     baseline_requests,
     counters,
     facts,
@@ -332,3 +333,60 @@ def test_serial_server_is_mostly_queue() -> None:
 
     queue = next(r for r in found.mean if r.row == "server_queue")
     assert 0.74 == pytest.approx(queue.share, abs=0.01)
+
+
+# ------------------------------------------------------------------------------ losses
+
+
+def test_losses_are_taken_from_service_before_it_is_divided() -> None:
+    """Of 1.1 s: a quarter in the run queue, half without the lock, a quarter is left to the model."""
+    samples = serving_thread(0.2, waiting=0.25)
+    samples += [sample("gil", t, {"pid": "1"}, held_share=0.9, other_share=0.5) for t in (30.0, 40.0)]
+    records = [request(i, 20.0 + 2 * i) for i in range(15)]
+
+    rows = {r.row: r.seconds for r in kept(facts(concurrency=1), records, samples).mean}
+
+    assert 0.275 == pytest.approx(rows["runq_delay"])
+    assert 0.55 == pytest.approx(rows["gil_wait"])
+    assert 1.1 == pytest.approx(math.fsum(rows.values()))
+
+
+def test_losses_never_exceed_the_whole() -> None:
+    """Readings of different instants may add up to more; the ones that are trusted more come first."""
+    samples = serving_thread(0.1, waiting=0.7)
+    samples += [sample("gil", t, {"pid": "1"}, held_share=0.9, other_share=0.9) for t in (30.0, 40.0)]
+    records = [request(i, 20.0 + 2 * i) for i in range(15)]
+
+    rows = {r.row: r.seconds for r in kept(facts(concurrency=1), records, samples).mean}
+
+    assert 0.77 == pytest.approx(rows["runq_delay"])
+    assert 0.33 == pytest.approx(rows["gil_wait"])
+    assert 1.1 == pytest.approx(math.fsum(rows.values()))
+
+
+def test_a_long_step_is_no_blocked_loop() -> None:
+    """Pauses count as the loop's only as far as the front end was silent too."""
+    at = tuple(20.0 + 0.02 * i for i in range(1500) if (i // 20) % 2 == 0)
+    records = [
+        request(i, 20.0, token_at_s=at, first_token_s=at[0], last_token_s=at[-1], end_s=at[-1])
+        for i in range(4)
+    ]
+    silent = [sample("health", 20.0 + 0.8 * i, latency_s=0.35) for i in range(50)]
+    prompt = [sample("health", 20.0 + 0.8 * i, latency_s=0.002) for i in range(50)]
+
+    assert "loop_stall" in seconds(kept(facts(), records, silent).mean)
+    assert "loop_stall" not in seconds(kept(facts(), records, prompt).mean)
+
+
+def test_prefill_by_counters_while_prompts_are_read() -> None:
+    """98 % busy, memory at 27 of 89 %: what is left of the busy time is arithmetic."""
+    run = facts(target=local_target("cuda:0"), gpus=(H200,))
+    records = [request(i, 20.0 + 4 * i, ttft_s=2.0) for i in range(8)]
+    samples = [served(r) for r in records]
+    samples += gauges("gpu", labels={"gpu": "0"}, graphics_active=0.98, dram_active=0.267, tensor_active=0.5)
+
+    found = seconds(kept(run, records, samples).mean)
+
+    assert 0.6 == pytest.approx(found["prefill.memory"])
+    assert 1.36 == pytest.approx(found["prefill.compute"])
+    assert 0.04 == pytest.approx(found["prefill.launch_gap"])

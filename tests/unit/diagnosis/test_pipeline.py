@@ -218,19 +218,28 @@ def test_memory_bound_serial_server_is_both() -> None:
 
 
 def test_a_cause_is_told_beside_what_no_rule_judges() -> None:
-    """A serial server that is also starved of CPU: raising its limit alone would not be the whole story."""
+    """A serial server whose lock somebody else holds: raising its limit would not be the whole story."""
+    samples = [sample("gil", 1.0, {"pid": "1"}, held_share=0.4)]
+
+    found = diagnose(facts(), "complete", [*serial_requests(36), *baseline_requests()], samples)
+
+    assert "found" == found.verdict.status
+    assert "Seen, but not judged: Python's lock is held 40 % of the time" in found.verdict.summary
+
+
+def test_two_causes_are_both_found() -> None:
+    """A serial server that is also starved of CPU."""
     run = facts(target=local_target())
 
     found = diagnose(
         run, "complete", [*serial_requests(36), *baseline_requests()], serving_thread(0.5, waiting=0.4)
     )
 
-    assert "found" == found.verdict.status
-    assert "Seen, but not judged: its busiest thread waited for a CPU 40 %" in found.verdict.summary
+    assert ["serial-server", "cpu-contention"] == [f.rule for f in found.findings]
 
 
-def test_overloaded_server_is_worded_as_such() -> None:
-    """Several in service on a saturated device: the fix is capacity, so no other one is offered."""
+def test_overloaded_server_is_no_serial_one() -> None:
+    """Several in service on a saturated device: capacity is the fix, and no limit is to be raised."""
     run = facts(concurrency=4, target=local_target("cuda:0", max_batch=None), gpus=(H200,))
     requests = serial_requests(36)
     samples = gauges("engine", running=2.0, waiting=2.0, kv_usage=0.5)
@@ -239,10 +248,9 @@ def test_overloaded_server_is_worded_as_such() -> None:
 
     found = diagnose(run, "complete", [*requests, *baseline_requests()], samples)
 
-    serial = finding(found, "serial-server")
-    assert serial.summary.startswith("Overloaded")
-    assert "low" == serial.confidence
-    assert () == serial.fixes
+    assert "overload" == found.verdict.cls
+    assert "serial-server" not in {f.rule for f in found.findings}
+    assert "shed-load-early" in {o.id for o in finding(found, "overload").fixes}
 
 
 def test_a_batching_server_without_gain_is_never_called_serial() -> None:

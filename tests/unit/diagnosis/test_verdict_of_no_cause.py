@@ -62,8 +62,6 @@ def test_a_full_resource_is_healthy_where_waiting_was_not_seen() -> None:
 @pytest.mark.parametrize(
     ("name", "below", "at", "word"),
     [
-        ("cpu__serving__runq_wait__share", 0.299, 0.3, "waited for a CPU"),
-        ("cpu__quota__throttled__share", 0.099, 0.1, "quota"),
         ("gil__idle__share", 0.299, 0.3, "lock"),
     ],
 )

@@ -24,12 +24,14 @@ ENGINES = {
     "perfdoctor-local", "transformers-serve", "vllm", "sglang", "tgi", "llama.cpp", "ollama", "unknown",
 }  # fmt: skip
 CLASSES = {
-    "disk-io", "memory-bandwidth", "scheduling", "launch-overhead", "client-limited", "insufficient-load",
+    "disk-io", "page-cache", "memory-bandwidth", "small-kernels", "scheduling", "overload", "launch-overhead",
+    "gil", "cpu-contention", "event-loop", "tokenizer", "compute-prefill", "kv-cache", "fragmentation",
+    "pcie-offload", "throttling", "numa", "network", "client-limited", "insufficient-load",
 }  # fmt: skip
 ROWS = {
     "client_wait", "connect", "network", "server_queue", "tokenise", "prefill.compute", "prefill.memory",
     "prefill.launch_gap", "prefill", "decode.memory", "decode.compute", "decode.launch_gap", "decode.sync",
-    "decode.transfer", "decode", "allocator", "io_stall", "runq_delay", "gil_wait",
+    "decode.transfer", "decode", "allocator", "io_stall", "runq_delay", "gil_wait", "loop_stall",
     "storage_wait", "deserialise", "host_to_device", "import", "first_forward",
 }  # fmt: skip
 # Claims of the documents about these classes that are wrong or unsafe: each needs a page that says so.

@@ -91,7 +91,7 @@ def test_no_catalogue_fix_promises_more_than_its_finding_holds(claimed, other, c
     one, cls = chosen
     total = claimed + other or 1.0
     names = sorted(CLASS_ROWS[cls])
-    rows = [row(n, claimed / total / len(names)) for n in names] + [row("prefill.memory", other / total)]
+    rows = [row(n, claimed / total / len(names)) for n in names] + [row("client_wait", other / total)]
 
     gain = bound(one, cls, rows)
 

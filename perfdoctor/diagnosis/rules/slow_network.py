@@ -1,0 +1,33 @@
+"""The way between client and server takes a good part of each request.
+
+What: a slow or lossy link, a proxy that holds bytes back, a new connection with a TLS handshake for each
+request.
+
+Cost: bytes on the way and connecting, as far as both ends' stamps tell; without the server's, only connecting
+is seen.
+
+Told apart from a server that queues by the server's own stamps, and from a slow client by the client's
+health.
+"""
+
+from perfdoctor.diagnosis.rule import Neighbour, Rule, any_of, at_least
+
+RULE = Rule(
+    cls="network",
+    title="The way to the server takes a good part of each request",
+    when=any_of(
+        at_least("request.network.share", 0.20, source="guess: less is not worth a change"),
+        at_least("request.connect.share", 0.20, source="guess: less is not worth a change"),
+    ),
+    cost=("network", "connect"),
+    told_apart=(
+        Neighbour(
+            "client-limited",
+            at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
+        ),
+    ),
+    says=(
+        "Network: {cost.share} of a request passes between client and server",
+        "{request.connect.share} of it connecting",
+    ),
+)
