@@ -5,7 +5,7 @@ What a run does not hold is missing with its reason, all the way to the report; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -97,8 +97,15 @@ def _findings(facts: RunFacts, ground: judge.Ground) -> tuple[tuple[Finding, ...
     explained = any(j.finding for rule, j in judged if rule.of != "measurement")
     judged = [(rule, _give_up(rule, j) if rule.only_alone and explained else j) for rule, j in judged]
     found = [_with_fixes(rule, j, facts, ground.ledger) for rule, j in judged if j.finding]
-    found.sort(key=lambda f: (f.of == "measurement", -(f.run_seconds or 0.0), f.rule))
+    found = _below_their_causes(found, dict(rules))
+    found.sort(key=lambda f: (f.of == "measurement", bool(f.explained_by), -(f.run_seconds or 0.0), f.rule))
     return tuple(found), tuple(j.state for _, j in judged)
+
+
+def _below_their_causes(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[Finding]:
+    """Say of each finding whose rule another hit explains that it is a symptom, and of what."""
+    causes = {symptom: f.rule for f in found for symptom in rules[f.rule].explains}
+    return [msgspec.structs.replace(f, explained_by=causes.get(f.rule)) for f in found]
 
 
 def _give_up(rule: Rule, judged: judge.Judgement) -> judge.Judgement:

@@ -200,7 +200,8 @@ class Rule:
 
     `cost` names the ledger rows whose time the state explains. `says` are parts of the summary with
     `{signal}` in place of numbers; a part is left out when one of its signals is missing. `experiment` is
-    what must hold for high confidence: an intervention that moved a number as predicted.
+    what must hold for high confidence: an intervention that moved a number as predicted. `explains` names the
+    rules whose state follows from this one: their findings stand below it.
     """
 
     cls: str
@@ -212,6 +213,7 @@ class Rule:
     support: tuple[Condition, ...] = ()
     experiment: Condition | None = None
     only_alone: bool = False
+    explains: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
 
     def limits(self) -> tuple[Limit, ...]:

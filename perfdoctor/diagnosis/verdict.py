@@ -10,10 +10,12 @@ from perfdoctor import units
 from perfdoctor.diagnosis.measure import Table
 from perfdoctor.model import Finding, Ledger, Roof, RuleState, RunFacts, Trust, Verdict
 
+CAUSES = 3  # in the verdict; more is a list, not an answer
 LOAD_CLASSES = ("disk-io",)
 SCALED = 1.2  # the same number below which serial-server speaks of no scaling
 NEAR_ROOF = 0.70  # guess: healthy and saturated
 FULL = 0.90  # of a resource; the same number from which serial-server speaks of overload
+NAMED = 4  # rules by name in one sentence; the report lists all
 CONTENDED = 0.10  # of the serving thread's time in the run queue; others take its CPU, so it is not well
 QUEUED = 0.20  # the limit of serial-server
 # Seen, but no rule's business yet. A server with one of these is not well, whatever else is clear.
@@ -44,7 +46,7 @@ def decide(grounds: Grounds) -> Verdict:
     """In this order: can it be trusted, was a cause found, was there enough load, is it well?"""
     if grounds.trust.status == "invalid":
         return _untrusted(grounds)
-    causes = [f for f in grounds.findings if f.of != "measurement"]
+    causes = [f for f in grounds.findings if f.of != "measurement" and not f.explained_by][:CAUSES]
     if causes:
         return Verdict(status="found", cls=causes[0].cls, summary=_summary_of(causes) + _seen(grounds))
     if grounds.too_thin:
@@ -139,11 +141,13 @@ def _unresolved(grounds: Grounds) -> Verdict:
 
 def _unknown(grounds: Grounds) -> str:
     """Rules that could not be judged; those of loading only where the run watched a model being loaded."""
-    return ", ".join(
+    names = [
         s.rule
         for s in grounds.states
         if s.status == "unknown" and (grounds.loads_seen or s.cls not in LOAD_CLASSES)
-    )
+    ]
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _value(grounds: Grounds, name: str) -> float | None:

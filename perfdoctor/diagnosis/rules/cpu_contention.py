@@ -32,6 +32,10 @@ RULE = Rule(
             instead="The server runs more threads than it has CPUs, and they wait for one another",
         ),
     ),
+    explains=(
+        "launch-bound-decode",
+        "overload",
+    ),
     says=(
         "CPU contention: the serving thread waits for a CPU {cpu.serving.runq_wait.share} of the time",
         "other programs use {cpu.others.share} of the machine",

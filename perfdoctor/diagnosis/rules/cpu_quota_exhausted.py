@@ -25,6 +25,10 @@ RULE = Rule(
             at_least("cpu.others.share", 0.80, source="guess: others fill the machine, quota or not"),
         ),
     ),
+    explains=(
+        "launch-bound-decode",
+        "overload",
+    ),
     says=(
         "CPU quota: it ran out in {cpu.quota.throttled.share} of the periods",
         "the serving thread stood still {cpu.serving.runq_wait.share} of the time",

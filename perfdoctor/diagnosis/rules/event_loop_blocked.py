@@ -35,6 +35,7 @@ RULE = Rule(
             at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
         ),
     ),
+    explains=("serial-server",),
     says=(
         "Blocked event loop: all streams stand still together {stall.shared.share} of the time",
         "for {stall.shared.p50} each time",

@@ -31,6 +31,10 @@ RULE = Rule(
         ),
     ),
     support=(at_least("gil.held.share", 0.60, source="guess: Python is most of the work"),),
+    explains=(
+        "launch-bound-decode",
+        "event-loop-blocked",
+    ),
     says=(
         "Lock contention: threads that do not run the model hold Python's lock {gil.other.share} of the time",
         "all threads together {gil.held.share}",

@@ -30,6 +30,10 @@ RULE = Rule(
             at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
         ),
     ),
+    explains=(
+        "overload",
+        "serial-server",
+    ),
     says=(
         "KV cache full: it reached {engine.kv_usage.max}",
         "{engine.preempted.share} of the requests were thrown out and started over",

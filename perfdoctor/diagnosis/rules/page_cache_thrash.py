@@ -34,6 +34,7 @@ RULE = Rule(
             at_least("memory.swap_in.rate", 1e6, source="guess: a megabyte a second is no accident"),
         ),
     ),
+    explains=("bandwidth-bound-decode",),
     says=(
         "Page cache thrash: {memory.refault.share} of the weights are read again for each token",
         "the server's threads wait for storage {io.blocked.share} of the time",

@@ -33,6 +33,10 @@ RULE = Rule(
         ),
     ),
     support=(below("gpu.sm_active.decode.p50", 0.20, source="measured on an H200: 0.001 while offloading"),),
+    explains=(
+        "launch-bound-decode",
+        "bandwidth-bound-decode",
+    ),
     says=(
         "Offloaded: {transfer.per_step.share} of the weights are sent to the GPU in each step",
         "{gpu.pcie_rx_bytes_per_s.decode.p50} arrive there",

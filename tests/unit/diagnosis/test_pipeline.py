@@ -238,6 +238,22 @@ def test_two_causes_are_both_found() -> None:
     assert ["serial-server", "cpu-contention"] == [f.rule for f in found.findings]
 
 
+def test_a_symptom_stands_below_its_cause() -> None:
+    """A server whose CPU quota is used up cannot launch fast enough either: the quota comes first."""
+    run = facts(target=local_target("cuda:0"), gpus=(H200,))
+    samples = gauges("gpu", labels={"gpu": "0"}, graphics_active=0.1, sm_active=0.01, dram_active=0.01,
+                     tensor_active=0.0, pcie_rx_bytes_per_s=50e6, mem_used_bytes=5e9)  # fmt: skip
+    samples += serving_thread(0.6, waiting=0.35)
+    samples += counters("cpu", quota_periods=10.0, quota_throttled=9.0, host_busy_s=0.7)
+
+    found = diagnose(run, "complete", [*parallel_requests(140), *baseline_requests()], samples)
+
+    assert ["cpu-quota-exhausted", "launch-bound-decode"] == [f.rule for f in found.findings]
+    assert "cpu-quota-exhausted" == found.findings[1].explained_by
+    assert "cpu-contention" == found.verdict.cls
+    assert "Also" not in found.verdict.summary
+
+
 def test_overloaded_server_is_no_serial_one() -> None:
     """Several in service on a saturated device: capacity is the fix, and no limit is to be raised."""
     run = facts(concurrency=4, target=local_target("cuda:0", max_batch=None), gpus=(H200,))
@@ -322,7 +338,7 @@ def test_healthy() -> None:
 
     assert ("healthy", "healthy") == (found.verdict.status, found.verdict.cls)
     assert "4 users get 4 times the tokens of one" in found.verdict.summary
-    assert "launch-bound-decode" in found.verdict.summary
+    assert "Not judged: bandwidth-bound-decode" in found.verdict.summary
     assert "perfdoctor diagnose --endpoint http://127.0.0.1:8000 -c 8" == found.next
 
 

@@ -85,6 +85,7 @@ def test_rule_is_complete(name: str) -> None:
 
     assert set() == {limit.signal for limit in limits} - set(UNITS)
     assert all(limit.source for limit in limits)
+    assert set() == set(rule.explains) - (set(RULES) - {name})
     assert "What:" in page
     assert "Cost:" in page
     assert "Told apart" in page
