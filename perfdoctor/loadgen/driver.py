@@ -42,8 +42,8 @@ _NO_MODEL = "default"  # most single-model servers take any name
 class Driver:
     """Use as an async context manager; then run stages one after the other.
 
-    `aborted`: why the target cannot be driven any further. `stopped`: why the load ended early although it
-    could, so far only a crossed `max_error_rate`. `notes`: other endings that a reader must know of.
+    `aborted`: why the target cannot be driven any further. `stopped`: the crossed `max_error_rate`, which
+    ended the load or was seen at its end. `notes`: other endings that a reader must know of.
     """
 
     def __init__(
@@ -137,6 +137,7 @@ class Driver:
         self._last_facts = self._headroom.add_to(self._issuer.health.facts(), self._issuer.open_max)
         if stage.phase == "steady":
             self._steady_facts = self._last_facts
+            self.stopped = self.stopped or (self._error_rate.at_end() if self._error_rate else None)
         if not self._stopping.is_set():
             self._give_up(self._verdicts.at_stage_end())
         end_s = self._clock.now()

@@ -29,8 +29,8 @@ class OpenLoop:
         self._turns: list[tuple[int, int, Prompt]] = []  # heap of (due, tie, later turn)
         self._tie = count()
         self._open: set[asyncio.Task[None]] = set()
-        self._held_back = False  # the next request waits for a slot
         self._freed_ns = 0  # when the last request ended
+        self._slot_ns = 0  # when the last wait for a slot was over
         self._defect: BaseException | None = None
         self._pacer = Pacer(asyncio.get_running_loop())
 
@@ -88,14 +88,13 @@ class OpenLoop:
             await self._pacer.until(due_ns)
             return
         if self._max_in_flight and len(self._open) >= self._max_in_flight:
-            self._held_back = True
             await self._pacer.until(None)
+            self._slot_ns = self._freed_ns
             return
-        ready_ns, self._held_back = (self._freed_ns if self._held_back else 0), False
         turn = self._pop()
         prompt = turn or self._issuer.next_prompt()
         if phase := self._budget.take(due_ns):
-            task = asyncio.create_task(self._send(phase, due_ns, ready_ns, prompt))
+            task = asyncio.create_task(self._send(phase, due_ns, self._slot_ns, prompt))
             self._open.add(task)
             task.add_done_callback(self._ended)
         await asyncio.sleep(0)  # what is late is sent at once, but not before the answers are read

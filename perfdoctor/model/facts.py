@@ -100,5 +100,5 @@ class RunFacts(Record, frozen=True, kw_only=True):
     metrics: tuple[Metric, ...] = ()
     calibration: dict[str, float | None] = {}  # ceilings measured on this machine before the load
     notes: tuple[str, ...] = ()
-    stopped: str | None = None  # why the load ended early: the crossed limit of failures
+    stopped: str | None = None  # the crossed `max_error_rate`: it ended the load, or was seen at its end
     error: str | None = None
