@@ -44,7 +44,7 @@ class ClosedLoop:
 
     async def _use(self, due_ns: int) -> None:
         """One user: the next request is due when the last one ended."""
-        await asyncio.sleep(max(0.0, (due_ns - time.perf_counter_ns()) / 1e9))
+        await _sleep_until(due_ns)
         issuer, budget = self._issuer, self._budget
         prompt: Prompt | None = None
         while phase := budget.take(time.perf_counter_ns()):
@@ -58,7 +58,13 @@ class ClosedLoop:
             due_ns = exchange.end_ns or time.perf_counter_ns()
             if pause_s:
                 due_ns += int(pause_s * 1e9)
-                await asyncio.sleep(max(0.0, (due_ns - time.perf_counter_ns()) / 1e9))
+                await _sleep_until(due_ns)
+
+
+async def _sleep_until(due_ns: int) -> None:
+    """Not earlier, as a timer of the loop may be by a part of its millisecond."""
+    while (left_ns := due_ns - time.perf_counter_ns()) > 0:
+        await asyncio.sleep(left_ns / 1e9)
 
 
 def after(exchange: Exchange, prompt: Prompt) -> tuple[Prompt | None, float]:
