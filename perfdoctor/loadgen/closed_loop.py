@@ -63,7 +63,7 @@ class ClosedLoop:
 
 async def _sleep_until(due_ns: int) -> None:
     """Not earlier, as a timer of the loop may be by a part of its millisecond."""
-    while (left_ns := due_ns - time.perf_counter_ns()) > 0:
+    while (left_ns := due_ns - time.perf_counter_ns()) > 0:  # noqa: ASYNC110 - no event comes
         await asyncio.sleep(left_ns / 1e9)
 
 
