@@ -1,7 +1,7 @@
 """The server's own numbers from its /metrics page, under names that are the same for every engine.
 
 Which sample of which engine means what stands in data/engines.toml. Only the lines with those names reach the
-parser, since a page is 50 kB of histogram buckets that nobody asked for.
+parser, since a page is 50 kB; buckets of its histograms are read more rarely, as two readings are enough.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from perfdoctor.probes._buckets import bucket_names, read_buckets
 from perfdoctor.probes._probe import Gap, NotYet, Probe, Reading, Unavailable, counters, gauges
 from perfdoctor.probes._subject import Subject
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import httpx
 
 TIMEOUT_S = 2.0
+BUCKETS_EVERY = 5  # readings
 FULLEST = ("kv_usage",)  # of several engines behind one page the fullest counts; all else adds up
 ENABLE = {
     "llama.cpp": "start the server with --metrics",
@@ -55,7 +57,15 @@ _COUNTERS = {
     "prefix_queries": ("tokens", "prompt tokens looked up in the prefix cache"),
     "steps": ("", "forward passes of the engine"),
 }
-METRICS = (*gauges("engine", CHECK, _GAUGES), *counters("engine", CHECK, _COUNTERS))
+METRICS = (
+    *gauges("engine", CHECK, _GAUGES),
+    *counters("engine", CHECK, _COUNTERS),
+    *counters(
+        "engine.bucket",
+        "curl -s URL/metrics | grep NAME_bucket",
+        {"le": ("", "observations up to the edge that is the value's name, of the labelled histogram")},
+    ),
+)
 
 Aliases = Mapping[str, Sequence[str]]  # our name -> exact sample names, preferred first
 
@@ -123,16 +133,29 @@ class EngineReader:
         )
         self._client: httpx.Client | None = None
         self._engine: str | None = None
+        self._reads = 0
         self.gaps: Sequence[Gap] = ()
 
     def read(self) -> Sequence[Reading]:
         if self._subject.url is None:
             raise NotYet("absent", "the server's address is not known yet")
-        page = parse_page(wanted_lines(self._fetch(metrics_url(self._subject.url)), self._names))
+        content = self._fetch(metrics_url(self._subject.url))
+        page = parse_page(wanted_lines(content, self._names))
         self._engine = self._engine or best_engine(page, self._tables)
         if self._engine is None:
             raise NotYet("absent", "its /metrics page holds no name that is known here")
-        return (Reading(normalise(page, self._tables[self._engine])),)
+        aliases = self._tables[self._engine]
+        return (Reading(normalise(page, aliases)), *self._buckets(content, aliases))
+
+    def _buckets(self, content: bytes, aliases: Aliases) -> Sequence[Reading]:
+        """One reading per histogram, now and then."""
+        self._reads += 1
+        if self._reads % BUCKETS_EVERY != 1:
+            return ()
+        names = bucket_names(aliases)
+        wanted = frozenset(name.encode() for exact in names.values() for name in exact)
+        found = read_buckets(wanted_lines(content, wanted), names)
+        return [Reading(edges, {"histogram": name}, probe="engine.bucket") for name, edges in found.items()]
 
     def _fetch(self, url: str) -> bytes:
         answer = self._connect(url).get(url)

@@ -10,6 +10,7 @@ from importlib import resources
 import pytest
 
 from perfdoctor.probes import engine
+from perfdoctor.probes._buckets import bucket_names, read_buckets
 from perfdoctor.probes._probe import NotYet, Unavailable
 from perfdoctor.probes._subject import Subject
 
@@ -125,15 +126,19 @@ def reader(url: str | None, name: str = "unknown") -> engine.EngineReader:
 
 
 def test_a_page_is_fetched_and_normalised(server):
-    """Through a real connection; the engine need not be told."""
+    """Through a real connection; the engine need not be told. Buckets come with every fifth reading."""
     url, handler = server
     handler.answers = (200, VLLM)
     reading = reader(url)
 
-    (first,) = reading.read()
+    first, buckets = reading.read()
+    (second,) = reading.read()
     reading.close()
 
-    assert 5.0 == first.values["running"]
+    assert 5.0 == first.values["running"] == second.values["running"]
+    assert ("engine.bucket", {"histogram": "queue"}, {"0.3": 4.0}) == (
+        buckets.probe, buckets.labels, buckets.values,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -171,3 +176,21 @@ def test_without_an_address_there_is_nothing_to_ask():
     """A local model that is still loading."""
     with pytest.raises(NotYet):
         reader(None).read()
+
+
+def test_buckets_are_added_up_by_edge_and_named_as_ours():
+    """Two engines; the histogram is known by its sum's name."""
+    page = (
+        'vllm:time_to_first_token_seconds_bucket{engine="0",le="0.1"} 3\n'
+        'vllm:time_to_first_token_seconds_bucket{engine="1",le="0.1"} 4\n'
+        'vllm:time_to_first_token_seconds_bucket{engine="1",le="+Inf"} 9\n'
+    )
+    names = bucket_names(TABLES["vllm"])
+
+    assert {"ttft": {"0.1": 7.0, "+Inf": 9.0}} == read_buckets(page, names)
+
+
+def test_every_histogram_with_a_sum_has_buckets():
+    """llama.cpp's sums are counters without buckets: their names do not end like a histogram's."""
+    assert {"queue", "prefill", "decode", "ttft", "e2e", "itl"} == set(bucket_names(TABLES["vllm"]))
+    assert {} == bucket_names(TABLES["llama.cpp"])
