@@ -215,8 +215,9 @@ class Driver:
                 self._stopping.set()
 
     def _give_up(self, error: PerfdoctorError | None) -> None:
-        """Nothing more is to be learnt from this target, in this stage or in later ones."""
-        if error and not self.aborted:
+        """Nothing more is to be learnt from this target, in this stage or in later ones. One process of
+        several sees a part of the answers only, so the fleet judges instead."""
+        if error and not self.aborted and self._share.workers == 1:
             self.aborted = error
             self._stopping.set()
             self._cancelling.set()

@@ -44,7 +44,7 @@ class Issuer:
         self._load, self._model, self._path, self._protocol = load, model, path, protocol
         self._transport, self._source, self._clock, self._redactor = transport, source, clock, redactor
         self._emit, self._on_end, self._share = emit, on_end, share
-        self._ids = self._prompts = share.worker + 1 - share.workers
+        self._ids = self._prompts = share.first + share.worker + 1 - share.workers
         self._ask_usage = True
         self.open: set[Exchange] = set()
         self.open_max = 0

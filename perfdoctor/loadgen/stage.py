@@ -13,6 +13,7 @@ class Share:
 
     worker: int = 0
     workers: int = 1
+    first: int = 0  # requests that another driver sent before: their ids and prompts are used up
 
     def of(self, total: int) -> int:
         """How many of `total` things are ours; over all workers they sum to `total`."""
