@@ -15,7 +15,7 @@ import msgspec
 
 from perfdoctor import __version__, interrupts, preflight, stages, store
 from perfdoctor.errors import PerfdoctorError
-from perfdoctor.loadgen import loop
+from perfdoctor.loadgen import headroom, loop
 from perfdoctor.local import models
 from perfdoctor.local.launch import launch
 from perfdoctor.model import Phase, RunFacts, Scenario, TargetFacts
@@ -75,6 +75,7 @@ def _opening_facts(run: Conduct) -> RunFacts:
     """The facts known before the first byte is measured. The target is looked at here, so that nothing is
     left behind when an endpoint does not answer or a model cannot be served."""
     scenario = run.orders.scenario
+    headroom.make_room(scenario.load, scenario.target)
     target = TargetFacts(kind="local", engine="perfdoctor-local", model=scenario.target.model)
     if scenario.target.endpoint:
         run.watch.begin(f"Looking at {preflight.normalise(scenario.target.endpoint)}", "about 1 s")
