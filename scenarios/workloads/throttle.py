@@ -52,7 +52,7 @@ def limited(disk: str, bytes_per_s: int) -> Iterator[Path]:
         (group / file).write_text(line)
         yield group
     finally:
-        _remove(group)
+        remove(group)
 
 
 def _group(disk: str, bytes_per_s: int) -> tuple[Path, str, str]:
@@ -66,7 +66,7 @@ def _group(disk: str, bytes_per_s: int) -> tuple[Path, str, str]:
     raise Unavailable("no cgroup controller limits reads here (neither v1 blkio nor v2 io)")
 
 
-def _remove(group: Path) -> None:
+def remove(group: Path) -> None:
     """Moves what is left to the parent, since a cgroup with processes in it cannot be removed."""
     for _ in range(50):
         with contextlib.suppress(OSError):
