@@ -15,6 +15,7 @@ page for `perfdoctor explain`; `name` is the id used there.
     │   └── ModelError            a local model could not be served
     ├── RunFolderError        2   a run folder is missing, unreadable or from a newer version
     ├── DiskFull              3   the run folder could not be written
+    ├── WorkerDied            4   a process of the load generator ended in the middle of the load
     └── CannotJudge           4   finished, but nothing can be concluded
 """
 
@@ -111,6 +112,16 @@ class DiskFull(PerfdoctorError):
     """
 
     exit_code = 3
+
+
+class WorkerDied(PerfdoctorError):
+    """A process of the load generator ended in the middle of the load.
+
+    Several processes may share a load (`--workers`). When one is killed, its part is not sent any more and
+    its open requests are lost, so the run is stopped; what was recorded until then is kept.
+    """
+
+    exit_code = 4
 
 
 class CannotJudge(PerfdoctorError):

@@ -20,7 +20,8 @@ import msgspec
 from perfdoctor import interrupts, store
 from perfdoctor.clock import Clock
 from perfdoctor.errors import ServerDied
-from perfdoctor.loadgen.driver import Driver, Stage
+from perfdoctor.loadgen.fleet import Driving, make_driver
+from perfdoctor.loadgen.stage import Stage
 from perfdoctor.local.launch import LocalServer
 from perfdoctor.model import Load, Phase, PhaseName, Scenario
 from perfdoctor.progress import Watch
@@ -64,7 +65,8 @@ class Conduct:
 async def drive(run: Conduct, writer: store.RunWriter, load: Load) -> None:
     """All phases, each written to run.json as it ends. Raises what made the target undrivable."""
     target = writer.facts.scenario.target
-    async with Driver(target, load, run.clock, writer.append_request, run.orders.secret) as driver:
+    secret, workers = run.orders.secret, load.workers
+    async with make_driver(target, load, run.clock, writer.append_request, secret, workers) as driver:
         with _interrupts(run, driver):
             async for stage, title in _stages(run, load):
                 await _run_stage(run, writer, driver, stage, title)
@@ -141,7 +143,9 @@ def _steady_duration(run: Conduct, load: Load) -> float | None:
     return min(MAX_STEADY_S, max(load.duration_s, MIN_STEADY_REQUESTS * pace_s))
 
 
-async def _run_stage(run: Conduct, writer: store.RunWriter, driver: Driver, stage: Stage, title: str) -> None:
+async def _run_stage(
+    run: Conduct, writer: store.RunWriter, driver: Driving, stage: Stage, title: str
+) -> None:
     run.watch.begin(title, _length(stage))
     begun_s = run.clock.now()
     task = asyncio.create_task(driver.run_stage(stage))
@@ -179,7 +183,7 @@ def _length(stage: Stage) -> str:
 
 
 @contextlib.contextmanager
-def _interrupts(run: Conduct, driver: Driver) -> Iterator[None]:
+def _interrupts(run: Conduct, driver: Driving) -> Iterator[None]:
     """First signal: finish what is open and seal. Second: cancel it."""
     running = asyncio.get_running_loop()
 

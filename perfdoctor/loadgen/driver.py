@@ -25,7 +25,7 @@ from perfdoctor.loadgen.health import frozen_heap
 from perfdoctor.loadgen.issue import Issuer
 from perfdoctor.loadgen.open_loop import OpenLoop
 from perfdoctor.loadgen.prompts._prompt import Source
-from perfdoctor.loadgen.protocols._protocol import Protocol
+from perfdoctor.loadgen.protocols._protocol import Ask, make_protocol
 from perfdoctor.loadgen.refusal import Verdicts
 from perfdoctor.loadgen.stage import Share, Snapshot, Stage
 from perfdoctor.loadgen.transports._transport import Transport
@@ -35,8 +35,6 @@ from perfdoctor.redact import Redactor, clean_url, header_secrets, url_secrets
 from perfdoctor.registry import load_member
 
 __all__ = ["Driver", "Share", "Snapshot", "Stage"]
-
-_NO_MODEL = "default"  # most single-model servers take any name
 
 
 class Driver:
@@ -57,21 +55,21 @@ class Driver:
     ) -> None:
         self._target, self._load, self._clock, self._share = target, load, clock, share
         endpoint = target.endpoint or ""
-        protocol: Protocol = load_member("perfdoctor.loadgen.protocols", target.api, "PROTOCOL")[0]
-        url = completion_url(endpoint, protocol.path)
-        key = {"Authorization": f"Bearer {secret}"} if secret else {}
-        origin, path = cut(url)
-        sent = {"Content-Type": "application/json", "Accept": "text/event-stream", **key, **target.headers}
-        make = load_member("perfdoctor.loadgen.transports", "aiohttp", "TRANSPORT")[0]
-        self._transport: Transport = make(origin, sent, target.wire, load)
         make_source = load_member("perfdoctor.loadgen.prompts", load.prompts.source, "SOURCE")[0]
         source: Source = make_source(load.prompts, load.seed, clock.zero_ns)
+        protocol = make_protocol(target, load.seed, source.variables)
+        url = endpoint if protocol.absolute else completion_url(endpoint, protocol.path)
+        key = {"Authorization": f"Bearer {secret}"} if secret else {}
+        origin, path = cut(url)
+        kind = {"Content-Type": protocol.content_type} if protocol.content_type else {}
+        sent = {**kind, "Accept": protocol.accept, **key, **target.headers}
+        make = load_member("perfdoctor.loadgen.transports", "aiohttp", "TRANSPORT")[0]
+        self._transport: Transport = make(origin, sent, target.wire, load)
         redactor = Redactor([secret or "", *header_secrets(target.headers), *url_secrets(endpoint)])
-        model = target.served_name or target.model or _NO_MODEL
-        self._verdicts = Verdicts(clean_url(url), model, has_key=bool(secret))
         self._issuer = Issuer(
-            load, model, path, protocol, self._transport, source, clock, redactor, emit, self._on_end, share
+            load, target, path, protocol, self._transport, source, clock, redactor, emit, self._on_end, share
         )
+        self.verdicts = Verdicts(clean_url(url), self._issuer.model, has_key=bool(secret))
         self._error_rate = None if load.max_error_rate is None else ErrorRate(load.max_error_rate)
         self._steady_facts: ClientFacts | None = None
         self._last_facts = ClientFacts()
@@ -139,7 +137,7 @@ class Driver:
             self._steady_facts = self._last_facts
             self.stopped = self.stopped or (self._error_rate.at_end() if self._error_rate else None)
         if not self._stopping.is_set():
-            self._give_up(self._verdicts.at_stage_end())
+            self._give_up(self.verdicts.at_stage_end())
         end_s = self._clock.now()
         start_s = end_s if self._steady_ns is None else self._clock.at(self._steady_ns)
         return Phase(name=stage.phase, start_s=start_s, end_s=end_s, concurrency=stage.concurrency)
@@ -208,7 +206,7 @@ class Driver:
 
     def _on_end(self, record: RequestRecord) -> None:
         users = self._issuer.open_max
-        self._give_up(self._verdicts.note(record, users))
+        self._give_up(self.verdicts.note(record, users))
         if self._error_rate and not record.censored and not self.stopped:
             self.stopped = self._error_rate.note(record.outcome != "ok")
             if self.stopped:
