@@ -36,6 +36,8 @@ from perfdoctor.registry import load_member
 
 __all__ = ["Driver", "Share", "Snapshot", "Stage"]
 
+_NO_MODEL = "default"  # most single-model servers take any name
+
 
 class Driver:
     """Use as an async context manager; then run stages one after the other.
@@ -66,10 +68,19 @@ class Driver:
         make = load_member("perfdoctor.loadgen.transports", "aiohttp", "TRANSPORT")[0]
         self._transport: Transport = make(origin, sent, target.wire, load)
         redactor = Redactor([secret or "", *header_secrets(target.headers), *url_secrets(endpoint)])
-        self._issuer = Issuer(
-            load, target, path, protocol, self._transport, source, clock, redactor, emit, self._on_end, share
+        ask = Ask(
+            target.served_name or target.model or _NO_MODEL,
+            messages=(),
+            max_tokens=0,
+            temperature=load.temperature,
+            stream=target.stream,
+            per_chunk=load.prompts.count_per_chunk,
+            extra=target.extra_body,
         )
-        self.verdicts = Verdicts(clean_url(url), self._issuer.model, has_key=bool(secret))
+        self._issuer = Issuer(
+            load, ask, path, protocol, self._transport, source, clock, redactor, emit, self._on_end, share
+        )
+        self.verdicts = Verdicts(clean_url(url), ask.model, has_key=bool(secret))
         self._error_rate = None if load.max_error_rate is None else ErrorRate(load.max_error_rate)
         self._steady_facts: ClientFacts | None = None
         self._last_facts = ClientFacts()

@@ -11,15 +11,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import msgspec
-
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen.exchange import Exchange
 from perfdoctor.loadgen.health import Health
 from perfdoctor.loadgen.prompts._prompt import Prompt, Source
 from perfdoctor.loadgen.protocols._protocol import Ask, Protocol
 from perfdoctor.loadgen.stage import Share, Stage
-from perfdoctor.loadgen.transports._transport import Request, Transport
+from perfdoctor.loadgen.transports._transport import Transport
 from perfdoctor.model import Load, PhaseName, RequestRecord
 from perfdoctor.redact import Redactor
 
@@ -30,7 +28,7 @@ class Issuer:
     def __init__(
         self,
         load: Load,
-        model: str,
+        target: Target,
         path: str,
         protocol: Protocol,
         transport: Transport,
@@ -41,11 +39,12 @@ class Issuer:
         on_end: Callable[[RequestRecord], None],
         share: Share,
     ) -> None:
-        self._load, self._model, self._path, self._protocol = load, model, path, protocol
+        self._load, self._target, self._path, self._protocol = load, target, path, protocol
         self._transport, self._source, self._clock, self._redactor = transport, source, clock, redactor
         self._emit, self._on_end, self._share = emit, on_end, share
         self._ids = self._prompts = share.first + share.worker + 1 - share.workers
-        self._ask_usage = True
+        self.model = target.served_name or target.model or _NO_MODEL
+        self._usage, self._per_chunk = True, load.prompts.count_per_chunk
         self.open: set[Exchange] = set()
         self.open_max = 0
         self.begin(Stage("warmup", 1))
@@ -62,19 +61,30 @@ class Issuer:
 
     async def send(self, phase: PhaseName, due_ns: int, prompt: Prompt, ready_ns: int = 0) -> Exchange:
         """Send one request and read its answer. `ready_ns`: when it could be sent, if later than due."""
-        number = self._next_id()
+        exchange = Exchange(self._next_id(), phase, due_ns, self._protocol, self._asking(prompt))
+        await self._exchange(exchange, ready_ns)
+        while less := exchange.without_refused:
+            self._ask = replace(self._ask, usage=less.usage, per_chunk=less.per_chunk)
+            again_ns = time.perf_counter_ns()
+            exchange = Exchange(exchange.id, phase, again_ns, self._protocol, less)
+            await self._exchange(exchange, again_ns)
+        return exchange
+
+    def _asking(self, prompt: Prompt) -> Ask:
+        """What this prompt asks for, in this stage."""
         tokens = self._stage.output_tokens or prompt.output_tokens
         if self._first_tokens:
             tokens = self._first_tokens.pop(0)
-        ask = Ask(self._model, prompt.messages, tokens, self._load.temperature, usage=self._ask_usage)
-        exchange = Exchange(number, phase, tokens, due_ns, self._protocol)
-        await self._exchange(exchange, ask, ready_ns)
-        if exchange.refused_usage and ask.usage:
-            self._ask_usage = False
-            due_ns = time.perf_counter_ns()
-            exchange = Exchange(number, phase, tokens, due_ns, self._protocol)
-            await self._exchange(exchange, replace(ask, usage=False), due_ns)
-        return exchange
+        return replace(
+            self._ask,
+            messages=prompt.messages,
+            max_tokens=tokens,
+            number=self._ids,
+            variables=prompt.variables,
+            digest=prompt.digest,
+            turn=prompt.turn,
+            keep_text=self._ask.keep_text or prompt.follow_up is not None,
+        )
 
     def skip(self, phase: PhaseName, due_ns: int) -> None:
         """Record a request that was due, but that the end of the load came before."""
@@ -93,17 +103,17 @@ class Issuer:
         self._ids += self._share.workers
         return self._ids
 
-    async def _exchange(self, exchange: Exchange, ask: Ask, ready_ns: int) -> None:
-        body = msgspec.json.encode(self._protocol.body(ask))
-        headers = {**self._stage.headers, "X-Request-Id": str(exchange.id)}
-        request = Request("POST", self._path, headers, body)
+    async def _exchange(self, exchange: Exchange, ready_ns: int) -> None:
+        made = self._protocol.request(exchange.ask, self._path)
+        headers = {**made.headers, **self._stage.headers, "X-Request-Id": str(exchange.id)}
+        request = replace(made, headers=headers)
         self.open.add(exchange)
         self.open_max = max(self.open_max, len(self.open))
         try:
             await exchange.run(self._transport, request, self._load.timeout_s)
         finally:
             self.open.discard(exchange)
-            if not (exchange.refused_usage and ask.usage):
+            if not exchange.without_refused:
                 self._finish(exchange, ready_ns)
 
     def _finish(self, exchange: Exchange, ready_ns: int) -> None:
