@@ -19,18 +19,28 @@ class Usage(msgspec.Struct):
     prompt_tokens: Any = None
     completion_tokens: Any = None
     prompt_tokens_details: Any = None
+    input_tokens: Any = None  # the same three as the Responses API names them
+    output_tokens: Any = None
+    input_tokens_details: Any = None
 
 
 class Answer:
-    """The contents of one stream. `error` is the text of an in-band error."""
+    """The contents of one answer. `error` is the text of an in-band error."""
 
     __slots__ = (
-        "done", "error", "finish_reason", "first_answer_ns", "first_event_ns", "first_text", "text",
-        "timings", "token_ns", "usage",
+        "_choices", "_counted", "choice", "done", "error", "finish_reason", "first_answer_ns",
+        "first_event_ns", "first_text", "text", "texts", "thoughts", "timings", "token_counts", "token_ns",
+        "usage",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.token_ns: list[int] = []  # one stamp a chunk with generated payload
+        self.token_counts: list[int] = []  # tokens of each; another length than token_ns: not known
+        self._counted: dict[int, int] = {}  # tokens told so far, by choice
+        self.texts: list[str] | None = None  # of the answer, in order; None: not wanted
+        self.thoughts: list[str] | None = None  # of the reasoning before it
+        self.choice: Any = None  # index of the choice that was noted last
+        self._choices: dict[int, bool] = {}  # whether each has finished
         self.first_event_ns: int | None = None
         self.first_answer_ns: int | None = None
         self.first_text: str | None = None
@@ -66,14 +76,49 @@ class Answer:
     @property
     def complete(self) -> bool:
         """The server said that it was finished; a bare end of the bytes is not enough."""
-        return self.done or self.finish_reason is not None
+        return self.done or (self.finish_reason is not None and all(self._choices.values()))
 
-    def token_counts(self) -> tuple[int | None, int | None, int | None]:
-        """(prompt, output, cached) tokens by the server's own usage; None where it told nothing usable."""
+    def note_choice(self, index: Any, finish_reason: Any) -> None:
+        """Called when another choice goes on than before, and when one finishes."""
+        self.choice = index
+        number = index if isinstance(index, int) else 0
+        self._choices[number] = bool(finish_reason) or self._choices.get(number, False)
+        if finish_reason:
+            self.finish_reason = str(finish_reason)
+
+    def keep(self, said: Any, thought: Any) -> None:
+        """Note a chunk's text, where it is wanted and is text."""
+        if self.texts is not None and isinstance(said, str):
+            self.texts.append(said)
+        if self.thoughts is not None and isinstance(thought, str):
+            self.thoughts.append(thought)
+
+    def count_to(self, total: Any, choice: int = 0) -> None:
+        """The chunk just noted ends at this many tokens of its choice, as usage in every chunk tells.
+
+        Tokens that showed no chunk, as a parser held them back, belong to the next one that shows.
+        """
+        if _count(total) is not None:
+            self.count(total - self._counted.get(choice, 0))
+            self._counted[choice] = total
+
+    def count(self, tokens: int) -> None:
+        """The chunk just noted holds this many tokens."""
+        if tokens >= 0 and len(self.token_counts) + 1 == len(self.token_ns):
+            self.token_counts.append(tokens)
+
+    def usage_counts(self) -> tuple[int | None, int | None, int | None]:
+        """(prompt, output, cached) tokens by the server's own usage; None where it told nothing usable.
+
+        The output includes the reasoning, in every API that tells both.
+        """
         usage = decode_or_none(self.usage, Usage) or Usage()
-        details = usage.prompt_tokens_details
+        details = usage.prompt_tokens_details or usage.input_tokens_details
         cached = details.get("cached_tokens") if isinstance(details, dict) else None
-        return _count(usage.prompt_tokens), _count(usage.completion_tokens), _count(cached)
+        prompt, output = _count(usage.prompt_tokens), _count(usage.completion_tokens)
+        if prompt is None and output is None:
+            prompt, output = _count(usage.input_tokens), _count(usage.output_tokens)
+        return prompt, output, _count(cached)
 
     def server_times(self) -> tuple[float | None, float | None]:
         """(prefill, decode) seconds as llama.cpp measured them itself."""

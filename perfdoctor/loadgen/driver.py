@@ -76,6 +76,7 @@ class Driver:
             stream=target.stream,
             per_chunk=load.prompts.count_per_chunk,
             extra=target.extra_body,
+            keep_text=load.prompts.tokenizer is not None,
         )
         self._issuer = Issuer(
             load, ask, path, protocol, self._transport, source, clock, redactor, emit, self._on_end, share

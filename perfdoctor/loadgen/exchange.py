@@ -11,7 +11,7 @@ import msgspec
 
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen.answer import Answer
-from perfdoctor.loadgen.protocols._protocol import Protocol
+from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, without_refused
 from perfdoctor.loadgen.reading import StreamReader
 from perfdoctor.loadgen.sse import EventTooLong
 from perfdoctor.loadgen.time_limit import TimeLimit
@@ -38,7 +38,7 @@ class Exchange:
         "_reader",
         "_type",
         "answer",
-        "asked_tokens",
+        "ask",
         "censored",
         "dial",
         "due_ns",
@@ -48,13 +48,13 @@ class Exchange:
         "id",
         "outcome",
         "phase",
-        "refused_usage",
         "sent_ns",
         "status",
+        "without_refused",
     )  # fmt: skip
 
-    def __init__(self, id: int, phase: PhaseName, asked_tokens: int, due_ns: int, protocol: Protocol) -> None:
-        self.id, self.phase, self.asked_tokens, self.due_ns = id, phase, asked_tokens, due_ns
+    def __init__(self, id: int, phase: PhaseName, due_ns: int, protocol: Protocol, ask: Ask) -> None:
+        self.id, self.phase, self.due_ns, self.ask = id, phase, due_ns, ask
         self._protocol = protocol
         self._reader: StreamReader | None = None  # None: the body is evidence, not a stream
         self._evidence = b""
@@ -66,7 +66,7 @@ class Exchange:
         self.outcome = "ok"
         self.error: str | None = None
         self.censored = False
-        self.refused_usage = False  # the server does not know stream_options
+        self.without_refused: Ask | None = None  # what to ask instead of what the server has refused
         self.answer = Answer()
         self.dial = Dial()
 
@@ -116,7 +116,7 @@ class Exchange:
         if self.status == 200:
             self._fail("not_streamed", f"{self._type}: {body}")
         else:
-            self.refused_usage = self.status in (400, 422) and "stream_options" in body
+            self.without_refused = without_refused(self.ask, self.status, body)
             self._fail(f"http_{self.status}", _message_in(body))
 
     def _break_off(self, outcome: str, why: str) -> None:
@@ -131,7 +131,7 @@ class Exchange:
         """The finished request on the run's clock; its error text is short and holds no secret."""
         answer, dial = self.answer, self.dial
         at = tuple([clock.at(stamp) for stamp in answer.token_ns])
-        prompt_tokens, output_tokens, cached_tokens = answer.token_counts()
+        prompt_tokens, output_tokens, cached_tokens = answer.usage_counts()
         source: Literal["usage", "chunks"] | None = None if output_tokens is None else "usage"
         if output_tokens is None and (at or self.outcome == "ok"):
             output_tokens, source = len(at), "chunks"
@@ -158,7 +158,7 @@ class Exchange:
             output_tokens=output_tokens,
             cached_tokens=cached_tokens,
             token_source=source,
-            asked_tokens=self.asked_tokens,
+            asked_tokens=self.ask.max_tokens,
             finish_reason=answer.finish_reason[:ERROR_CHARS] if answer.finish_reason else None,
             status=self.status,
             outcome=self.outcome,

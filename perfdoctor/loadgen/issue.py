@@ -28,7 +28,7 @@ class Issuer:
     def __init__(
         self,
         load: Load,
-        target: Target,
+        ask: Ask,  # what all requests have in common
         path: str,
         protocol: Protocol,
         transport: Transport,
@@ -39,12 +39,10 @@ class Issuer:
         on_end: Callable[[RequestRecord], None],
         share: Share,
     ) -> None:
-        self._load, self._target, self._path, self._protocol = load, target, path, protocol
+        self._load, self._ask, self._path, self._protocol = load, ask, path, protocol
         self._transport, self._source, self._clock, self._redactor = transport, source, clock, redactor
         self._emit, self._on_end, self._share = emit, on_end, share
         self._ids = self._prompts = share.first + share.worker + 1 - share.workers
-        self.model = target.served_name or target.model or _NO_MODEL
-        self._usage, self._per_chunk = True, load.prompts.count_per_chunk
         self.open: set[Exchange] = set()
         self.open_max = 0
         self.begin(Stage("warmup", 1))

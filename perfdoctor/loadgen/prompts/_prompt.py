@@ -29,6 +29,12 @@ class Prompt:
 
 
 class Source(Interface):
-    """Gives a prompt for each request by its number: the same seed and number, the same prompt."""
+    """Gives a prompt for each request by its number: the same seed and number, the same prompt.
+
+    `count`: how many there are before they repeat; None: no end. `variables`: those that every prompt brings.
+    """
+
+    count: int | None
+    variables: tuple[str, ...]
 
     def prompt(self, request: int) -> Prompt: ...

@@ -57,6 +57,8 @@ class Synthetic:
     prompts: Prompts
     seed: int
     run: int
+    count: int | None = None
+    variables: tuple[str, ...] = ()
 
     def prompt(self, request: int) -> Prompt:
         text = make_prompt(self.seed, request, int(self.prompts.input_tokens), self.run)

@@ -1,4 +1,4 @@
-"""OpenAI chat completions, streamed, with the variations real servers send.
+"""OpenAI chat completions, with the variations real servers send.
 
 Payload is text in `content`, `reasoning` (vLLM, mlx-lm), `reasoning_content` (llama.cpp, transformers, older
 vLLM) or `refusal`, and any tool call. A delta with only a role, or with empty text, is none. `choices` may be
@@ -7,15 +7,18 @@ null or empty (usage frames); usage may ride in any frame, the last one counts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from perfdoctor.loadgen.answer import Answer
-from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, common_body, is_frame
+from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, common_body, is_frame, json_request
+from perfdoctor.loadgen.protocols._usage import count_chunk
+from perfdoctor.loadgen.transports._transport import Request
 
 
-class _Delta(msgspec.Struct, gc=False):
+class _Message(msgspec.Struct, gc=False):
     content: Any = None
     reasoning: Any = None
     reasoning_content: Any = None
@@ -25,8 +28,11 @@ class _Delta(msgspec.Struct, gc=False):
 
 
 class _Choice(msgspec.Struct, gc=False):
-    delta: _Delta | None = None
+    index: Any = 0
+    delta: _Message | None = None
+    message: _Message | None = None  # of an answer that was not streamed
     finish_reason: Any = None
+    logprobs: Any = None
 
 
 class _Frame(msgspec.Struct, gc=False):
@@ -39,9 +45,9 @@ class _Frame(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_Frame).decode
 
 
-def _body(ask: Ask) -> dict[str, Any]:
+def _request(ask: Ask, path: str) -> Request:
     messages = [{"role": role, "content": text} for role, text in ask.messages]
-    return common_body(ask) | {"messages": messages}
+    return json_request({**common_body(ask), "messages": messages}, ask, path)
 
 
 def _read(event: bytes, at_ns: int, answer: Answer) -> None:
@@ -61,10 +67,27 @@ def _read(event: bytes, at_ns: int, answer: Answer) -> None:
                 answer.text = thought or said
                 if answer.first_answer_ns is None:
                     answer.begin(not said, at_ns)
-        if choice.finish_reason:
-            answer.finish_reason = str(choice.finish_reason)
+                if answer.texts is not None:
+                    answer.keep(said, thought)
+                if frame.usage or choice.logprobs:
+                    count_chunk(answer, choice.index, frame.usage, choice.logprobs)
+        if choice.index != answer.choice or choice.finish_reason:
+            answer.note_choice(choice.index, choice.finish_reason)
     if frame.usage or frame.timings or frame.error:
         answer.add_extras(frame.usage, frame.timings, frame.error)
 
 
-PROTOCOL = Protocol(path="/chat/completions", body=_body, read=_read)
+def _read_whole(status: int, headers: Mapping[str, str], body: bytes, at_ns: int, answer: Answer) -> None:
+    frame = _decode(body)
+    for choice in frame.choices or ():
+        message = choice.message
+        if message is not None:
+            answer.keep(message.content, message.reasoning_content or message.reasoning)
+        answer.note_choice(choice.index, choice.finish_reason)
+    answer.add_extras(frame.usage, frame.timings, frame.error)
+    if not frame.choices and answer.error is None:
+        raise msgspec.ValidationError("the answer holds no choices")
+    answer.done = True
+
+
+PROTOCOL = Protocol("/chat/completions", _request, _read, _read_whole)

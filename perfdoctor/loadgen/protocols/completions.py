@@ -1,18 +1,23 @@
-"""OpenAI text completions, streamed: payload is `choices[].text`; the rest as in chat."""
+"""OpenAI text completions: payload is `choices[].text`; the rest as in chat."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from perfdoctor.loadgen.answer import Answer
-from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, common_body, is_frame
+from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, common_body, is_frame, json_request
+from perfdoctor.loadgen.protocols._usage import count_chunk
+from perfdoctor.loadgen.transports._transport import Request
 
 
 class _Choice(msgspec.Struct, gc=False):
+    index: Any = 0
     text: Any = None
     finish_reason: Any = None
+    logprobs: Any = None
 
 
 class _Frame(msgspec.Struct, gc=False):
@@ -25,8 +30,9 @@ class _Frame(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_Frame).decode
 
 
-def _body(ask: Ask) -> dict[str, Any]:
-    return common_body(ask) | {"prompt": "\n".join(text for _, text in ask.messages)}
+def _request(ask: Ask, path: str) -> Request:
+    prompt = "\n".join(text for _, text in ask.messages)
+    return json_request({**common_body(ask), "prompt": prompt}, ask, path)
 
 
 def _read(event: bytes, at_ns: int, answer: Answer) -> None:
@@ -41,10 +47,25 @@ def _read(event: bytes, at_ns: int, answer: Answer) -> None:
             answer.text = choice.text
             if answer.first_answer_ns is None:
                 answer.begin(False, at_ns)
-        if choice.finish_reason:
-            answer.finish_reason = str(choice.finish_reason)
+            if answer.texts is not None:
+                answer.keep(choice.text, None)
+            if frame.usage or choice.logprobs:
+                count_chunk(answer, choice.index, frame.usage, choice.logprobs)
+        if choice.index != answer.choice or choice.finish_reason:
+            answer.note_choice(choice.index, choice.finish_reason)
     if frame.usage or frame.timings or frame.error:
         answer.add_extras(frame.usage, frame.timings, frame.error)
 
 
-PROTOCOL = Protocol(path="/completions", body=_body, read=_read)
+def _read_whole(status: int, headers: Mapping[str, str], body: bytes, at_ns: int, answer: Answer) -> None:
+    frame = _decode(body)
+    for choice in frame.choices or ():
+        answer.keep(choice.text, None)
+        answer.note_choice(choice.index, choice.finish_reason)
+    answer.add_extras(frame.usage, frame.timings, frame.error)
+    if not frame.choices and answer.error is None:
+        raise msgspec.ValidationError("the answer holds no choices")
+    answer.done = True
+
+
+PROTOCOL = Protocol("/completions", _request, _read, _read_whole)

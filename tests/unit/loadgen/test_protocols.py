@@ -1,11 +1,13 @@
 """One event at a time: what counts as a token, and what rides beside it."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
 from perfdoctor.loadgen.answer import Answer
 from perfdoctor.loadgen.protocols import chat, completions
-from perfdoctor.loadgen.protocols._protocol import Ask
+from perfdoctor.loadgen.protocols._protocol import Ask, without_refused
 from perfdoctor.registry import discover
 
 
@@ -93,9 +95,9 @@ def test_the_last_usage_wins_wherever_it_rides():
     last = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}
     cached = {"usage": {**last["usage"], "prompt_tokens_details": {"cached_tokens": 5}}}
 
-    assert (7, 2, None) == read(first, last, {"choices": [], "usage": None}).token_counts()
-    assert (7, 2, 5) == read(first, {**delta("stop"), **cached}).token_counts()
-    assert (None, None, None) == read(delta(content="a")).token_counts()
+    assert (7, 2, None) == read(first, last, {"choices": [], "usage": None}).usage_counts()
+    assert (7, 2, 5) == read(first, {**delta("stop"), **cached}).usage_counts()
+    assert (None, None, None) == read(delta(content="a")).usage_counts()
 
 
 @pytest.mark.parametrize("count", [-1, 2.5, "2", True, None, 10**15])
@@ -103,7 +105,7 @@ def test_an_implausible_count_is_unknown(count):
     """Missing, not zero and not an error: the tokens themselves arrived."""
     answer = read(delta(content="a"), {"choices": [], "usage": {"completion_tokens": count}})
 
-    assert (None, None, None) == answer.token_counts()
+    assert (None, None, None) == answer.usage_counts()
 
 
 @pytest.mark.parametrize("usage", [[], "none", 3, {}])
@@ -111,7 +113,7 @@ def test_usage_of_another_shape_costs_only_itself(usage):
     """The stream goes on."""
     answer = read(delta(content="a"), {"choices": [], "usage": usage}, delta("stop"))
 
-    assert (None, None, None) == answer.token_counts()
+    assert (None, None, None) == answer.usage_counts()
     assert answer.complete
 
 
@@ -177,28 +179,65 @@ def test_completions_carry_text():
     assert ([101], 101, "s", "stop") == (
         answer.token_ns, answer.first_answer_ns, answer.first_text, answer.finish_reason,
     )  # fmt: skip
-    assert (None, 1, None) == answer.token_counts()
+    assert (None, 1, None) == answer.usage_counts()
+
+
+def body(ask, protocol=chat.PROTOCOL):
+    request = protocol.request(ask, "/v1/x")
+    assert ("POST", "/v1/x") == (request.method, request.path)
+    return msgspec.json.decode(request.body)
+
+
+HELLO = Ask(model="m", messages=(("user", "Hello"),), max_tokens=5)
 
 
 def test_bodies_ask_for_a_stream_with_usage():
     """What every server must be able to read."""
-    ask = Ask(model="m", messages=(("user", "Hello"),), max_tokens=5)
     common = {"model": "m", "stream": True, "stream_options": {"include_usage": True}, "max_tokens": 5}
 
-    assert common | {"messages": [{"role": "user", "content": "Hello"}]} == chat.PROTOCOL.body(ask)
-    assert common | {"prompt": "Hello"} == completions.PROTOCOL.body(ask)
+    assert common | {"messages": [{"role": "user", "content": "Hello"}]} == body(HELLO)
+    assert common | {"prompt": "Hello"} == body(HELLO, completions.PROTOCOL)
 
 
 def test_optional_members_appear_only_when_wanted():
     """A strict server refuses what it does not know."""
-    plain = chat.PROTOCOL.body(Ask(model="m", messages=(("user", "Hello"),), max_tokens=5, usage=False))
-    warm = chat.PROTOCOL.body(Ask(model="m", messages=(("user", "Hello"),), max_tokens=5, temperature=0.0))
+    plain, warm = body(replace(HELLO, usage=False)), body(replace(HELLO, temperature=0.0))
 
     assert "stream_options" not in plain and "temperature" not in plain
     assert 0.0 == warm["temperature"]
+    assert "stream_options" not in body(replace(HELLO, stream=False))
 
 
-def test_both_protocols_are_discovered():
+def test_extra_members_are_laid_over_and_null_takes_one_out():
+    """So a newer name of a limit can stand in for the older one."""
+    extra = {"max_completion_tokens": 7, "max_tokens": None, "model": "n"}
+    found = body(replace(HELLO, extra=extra))
+
+    assert (7, "n") == (found["max_completion_tokens"], found["model"])
+    assert "max_tokens" not in found
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_refused_token_counts_are_left_out_one_by_one(status):
+    """First the counts of every chunk, which only some servers know; then all."""
+    asked = replace(HELLO, per_chunk=True)
+    first = without_refused(asked, status, "stream_options.continuous_usage_stats: extra inputs")
+    second = without_refused(first, status, "unknown member stream_options")
+
+    assert (True, False) == (first.usage, first.per_chunk)
+    assert not second.usage
+    assert without_refused(second, status, "unknown member stream_options") is None
+
+
+@pytest.mark.parametrize(
+    ("status", "text"), [(400, "prompt too long"), (500, "stream_options"), (None, "stream_options")]
+)
+def test_another_refusal_is_a_result(status, text):
+    """It is not asked again."""
+    assert without_refused(HELLO, status, text) is None
+
+
+def test_protocols_are_discovered():
     """A protocol is a file."""
     found = {
         name: protocol.path for name, protocol, _ in discover("perfdoctor.loadgen.protocols", "PROTOCOL")

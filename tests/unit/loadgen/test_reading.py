@@ -42,7 +42,7 @@ def plainly(reads):
 def facts(answer):
     return (
         len(answer.token_ns), answer.first_answer_ns is None, answer.first_text, *answer.beside_tokens(),
-        answer.token_counts(),
+        answer.usage_counts(),
     )  # fmt: skip
 
 
