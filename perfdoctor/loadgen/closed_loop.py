@@ -47,10 +47,8 @@ class ClosedLoop:
         await _sleep_until(due_ns)
         issuer, budget = self._issuer, self._budget
         prompt: Prompt | None = None
-        while phase := budget.take(time.perf_counter_ns()):
+        while phase := budget.take(time.perf_counter_ns(), later_turn=prompt is not None):
             prompt = prompt or issuer.next_prompt()
-            if prompt is None:
-                return
             exchange = await issuer.send(phase, due_ns, prompt)
             prompt, pause_s = after(exchange, prompt)
             if exchange.outcome != "ok":

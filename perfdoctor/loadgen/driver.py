@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -58,8 +59,8 @@ class Driver:
         self._target, self._load, self._clock, self._share = target, load, clock, share
         endpoint = target.endpoint or ""
         make_source = load_member("perfdoctor.loadgen.prompts", load.prompts.source, "SOURCE")[0]
-        source: Source = make_source(load.prompts, load.seed, clock.zero_ns)
-        protocol = make_protocol(target, load.seed, source.variables)
+        self._source: Source = make_source(load.prompts, load.seed, clock.zero_ns)
+        protocol = make_protocol(target, load.seed, self._source.variables)
         url = endpoint if protocol.absolute else completion_url(endpoint, protocol.path)
         key = {"Authorization": f"Bearer {secret}"} if secret else {}
         origin, path = cut(url)
@@ -79,7 +80,17 @@ class Driver:
             keep_text=load.prompts.tokenizer is not None,
         )
         self._issuer = Issuer(
-            load, ask, path, protocol, self._transport, source, clock, redactor, emit, self._on_end, share
+            load,
+            ask,
+            path,
+            protocol,
+            self._transport,
+            self._source,
+            clock,
+            redactor,
+            emit,
+            self._on_end,
+            share,
         )
         self.verdicts = Verdicts(clean_url(url), ask.model, has_key=bool(secret))
         self._error_rate = None if load.max_error_rate is None else ErrorRate(load.max_error_rate)
@@ -138,12 +149,19 @@ class Driver:
         return self._steady_facts or self._last_facts
 
     async def run_stage(self, stage: Stage) -> Phase:
-        """Drive one stage to its end, its drain included. The phase begins where a lead handed over."""
+        """Drive one stage to its end, its drain included. The phase begins where a lead handed over.
+
+        Without a number or a time, a file of prompts is sent through once, its conversations whole.
+        """
+        endless = stage.requests is None and stage.duration_s is None and not self._load.ramp
+        whole = endless and self._source.count is not None
+        if whole:
+            stage = replace(stage, requests=self._source.count)
         start_ns = stage.start_ns or time.perf_counter_ns()
         self._start_ns, self._steady_ns = start_ns, None
         self._issuer.begin(stage)
         with self._issuer.health.watching():
-            await self._drive(stage, start_ns)
+            await self._drive(stage, start_ns, whole)
         self._last_facts = self._headroom.add_to(self._issuer.health.facts(), self._issuer.open_max)
         if stage.phase == "steady":
             self._steady_facts = self._last_facts
@@ -161,7 +179,7 @@ class Driver:
 
     # -- a stage's inside
 
-    async def _drive(self, stage: Stage, start_ns: int) -> None:
+    async def _drive(self, stage: Stage, start_ns: int, whole: bool) -> None:
         over, timers = asyncio.Event(), ExitStack()
 
         def on_steady(at_ns: int) -> None:
@@ -174,7 +192,7 @@ class Driver:
 
         share = self._share_of(stage)
         with timers:
-            budget = Budget(stage, share, start_ns, self._stopping, on_steady)
+            budget = Budget(stage, share, start_ns, self._stopping, on_steady, whole)
             if lead_end := budget.watch_lead(self._loop, time.perf_counter_ns()):
                 timers.callback(lead_end.cancel)
             load = self._make_loop(stage, share, budget, start_ns)

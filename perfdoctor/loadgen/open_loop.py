@@ -53,8 +53,8 @@ class OpenLoop:
     def stop_issuing(self, at_ns: int) -> None:
         """The load ends at `at_ns`: what was due by then and waits is recorded as not sent."""
         while (due_ns := self._pending_ns()) is not None and due_ns <= at_ns:
-            self._pop()
-            if phase := self._budget.take_unsent(due_ns):
+            turn = self._pop()
+            if phase := self._budget.take_unsent(due_ns, later_turn=turn is not None):
                 self._issuer.skip(phase, due_ns)
         self._budget.close()
         self._pacer.wake()
@@ -92,8 +92,8 @@ class OpenLoop:
             self._slot_ns = self._freed_ns
             return
         turn = self._pop()
-        prompt = turn or self._issuer.next_prompt()
-        if phase := self._budget.take(due_ns):
+        if phase := self._budget.take(due_ns, later_turn=turn is not None):
+            prompt = turn or self._issuer.next_prompt()
             task = asyncio.create_task(self._send(phase, due_ns, self._slot_ns, prompt))
             self._open.add(task)
             task.add_done_callback(self._ended)

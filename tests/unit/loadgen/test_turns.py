@@ -51,13 +51,13 @@ class Issuer:
         raise AssertionError("nothing is left unsent here")
 
 
-def run(kind: str, turns: int, requests: int, pause_s: float = 0.0, outcome: str = "ok"):
+def run(kind: str, turns: int, requests: int, pause_s: float = 0.0, outcome: str = "ok", whole=False):
     """What was sent: by two users, or by a schedule of a conversation every 5 ms."""
 
     async def inside():
         issuer, start_ns = Issuer(turns, pause_s, outcome), time.perf_counter_ns()
         stage = Stage("steady", 2, requests=requests)
-        budget = Budget(stage, Share(), start_ns, asyncio.Event(), lambda _: None)
+        budget = Budget(stage, Share(), start_ns, asyncio.Event(), lambda _: None, whole)
         if kind == "closed":
             await ClosedLoop(issuer, stage, Share(), budget, start_ns).run()
         else:
@@ -107,3 +107,12 @@ def test_nothing_follows_an_answer_that_failed(kind):
     sent = run(kind, turns=3, requests=2, outcome="http_500")
 
     assert {"c1", "c2"} == {text for _, _, text in sent}
+
+
+@pytest.mark.parametrize("kind", ["closed", "open"])
+def test_whole_conversations(kind):
+    """Two of them with three turns each, when the number is one of conversations."""
+    sent = run(kind, turns=3, requests=2, whole=True)
+
+    told = sorted(text for _, _, text in sent)
+    assert ["c1", "c1>t1", "c1>t1>t2", "c2", "c2>t1", "c2>t1>t2"] == told
