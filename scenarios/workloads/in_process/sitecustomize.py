@@ -1,8 +1,8 @@
 """A thread beside the model's: this folder comes first on the PYTHONPATH of a Python server.
 
 PERFDOCTOR_THREAD says what the thread does: `spin` computes in Python and rarely lets the interpreter lock
-go; `hash` computes in native code with the lock released. It begins a few seconds after the server's start, so
-that loading is undisturbed.
+go; `hash` computes in native code with the lock released. It begins a few seconds after the server's start,
+so that loading is undisturbed.
 """
 
 import os
