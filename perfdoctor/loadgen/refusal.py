@@ -7,6 +7,8 @@ requests is a result, not a reason to stop.
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import dataclass
 
 from perfdoctor.errors import PerfdoctorError
@@ -18,6 +20,15 @@ LOST_CONNECTS = 5  # in a row, after the server had answered
 LOST_AT_END = 2  # the same when the stage is over
 # Failures that more patience cannot cure; the others may be overload, so one must have met an idle server.
 _HOPELESS = {"connect", "not_streamed", "bad_stream", *(f"http_{s}" for s in (400, 401, 403, 404, 405, 422))}
+
+
+# Of this machine, not of the server: no verdict on it follows. The kernel's own words, kept in the record.
+_RAN_OUT = tuple(os.strerror(code) for code in (errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL))
+
+
+def ran_out(error: str | None) -> bool:
+    """Whether a request failed because this machine had no open file or no local port left for it."""
+    return error is not None and any(words in error for words in _RAN_OUT)
 
 
 @dataclass(slots=True)
@@ -35,7 +46,7 @@ class Verdicts:
 
     def note(self, record: RequestRecord, concurrency: int) -> PerfdoctorError | None:
         """Take in a finished request; an error when the run should end."""
-        if record.censored:
+        if record.censored or ran_out(record.error):
             return None
         self.answered |= record.status is not None
         if record.outcome == "ok":

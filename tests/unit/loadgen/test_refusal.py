@@ -156,3 +156,14 @@ def test_advice_names_the_list_of_models():
         "curl -s http://host/proxy/v1/models"
         in explain(record("http_404", "no such model"), url, "m", False).do
     )
+
+
+@pytest.mark.parametrize("words", ["Too many open files", "Cannot assign requested address"])
+def test_what_this_machine_ran_out_of_is_no_sign_of_the_server(words):
+    """Forty connects that failed here, after an answer: the server did not die."""
+    verdicts = Verdicts(URL, "tiny", has_key=False)
+    verdicts.note(record("ok"), 4)
+
+    failed = [record("connect", f"cannot connect to 127.0.0.1:8000: {words}") for _ in range(40)]
+    assert [None] * 40 == [verdicts.note(r, 4) for r in failed]
+    assert verdicts.at_stage_end() is None
