@@ -115,7 +115,7 @@ def test_the_wheel_names_its_command_and_extras(dist: Path):
     points = next(name for name in wheel.namelist() if name.endswith("/entry_points.txt"))
 
     assert b"Provides-Extra: local" in wheel.read(meta)
-    assert b"perfdoctor = perfdoctor.cli:main" in wheel.read(points)
+    assert b"perfdoctor = perfdoctor.__main__:main" in wheel.read(points)
 
 
 @pytest.mark.slow

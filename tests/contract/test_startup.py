@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +30,24 @@ def test_help_imports_nothing_heavy(arguments: list[str]):
 
     assert "LOADED []" in done.stdout, done.stderr
     assert "Usage:" in done.stdout
+
+
+def test_a_ctrl_c_during_the_imports_shows_no_traceback(tmp_path: Path):
+    """The process ends by the signal and says nothing, while the command line is still being imported."""
+    (tmp_path / "typer.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "perfdoctor"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout and "importing" in process.stdout.readline()
+
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+
+    assert (-signal.SIGINT, "") == (process.returncode, errors)
 
 
 def test_the_base_install_needs_no_torch():
