@@ -182,6 +182,105 @@ def test_completions_carry_text():
     assert (None, 1, None) == answer.usage_counts()
 
 
+@pytest.mark.parametrize("reason", [None, "length"])
+def test_an_answer_of_several_choices_is_complete_when_all_have_finished(reason):
+    """Keyed by their index; the first that finishes does not speak for the others."""
+    both = [{"choices": [{"index": i, "delta": {"content": "a"}}]} for i in (0, 1)]
+    ends = [
+        {"choices": [{"index": i, "delta": {}, "finish_reason": r}]} for i, r in ((1, "stop"), (0, reason))
+    ]
+    answer = read(*both, *both, *ends)
+
+    assert 4 == len(answer.token_ns)
+    assert bool(reason) == answer.complete
+
+
+def test_usage_in_every_chunk_tells_the_tokens_of_each():
+    """Tokens that showed no text, as a parser held them back, belong to the next chunk that does."""
+    events = [{**delta(content=""), "usage": {"completion_tokens": 0}}]
+    events += [{**delta(content="text"), "usage": {"completion_tokens": n}} for n in (1, 5)]
+    events += [{**delta(), "usage": {"completion_tokens": 7}}]
+    events += [{**delta(content="text"), "usage": {"completion_tokens": 9}}]
+
+    assert [1, 4, 4] == read(*events).token_counts
+
+
+@pytest.mark.parametrize("counts", [[1, None, 3], [3, 2], [1, "2"]])
+def test_counts_with_a_hole_are_not_known(counts):
+    """Fewer counts than chunks: no gap may be divided by a guess."""
+    events = [{**delta(content="text"), "usage": {"completion_tokens": n} if n else None} for n in counts]
+    answer = read(*events)
+
+    assert len(answer.token_counts) < len(answer.token_ns)
+
+
+def test_choices_are_counted_apart():
+    """Each chunk's usage is of its own choice."""
+    events = [
+        {"choices": [{"index": i, "delta": {"content": "a"}}], "usage": {"completion_tokens": n}}
+        for i, n in ((0, 2), (1, 3), (0, 4), (1, 6))
+    ]
+
+    assert [2, 3, 2, 3] == read(*events).token_counts
+
+
+def test_logprobs_tell_the_tokens_of_a_chunk():
+    """One entry a token, in both APIs."""
+    entry = {"token": "a", "logprob": -1.0}
+    chat_events = [
+        {"choices": [{"delta": {"content": "ab"}, "logprobs": {"content": [entry] * n}}]} for n in (2, 3)
+    ]
+    text_event = {"choices": [{"text": "ab", "logprobs": {"tokens": ["a", "b"], "token_logprobs": [-1, -1]}}]}
+
+    assert [2, 3] == read(*chat_events).token_counts
+    assert [2] == read(text_event, protocol=completions.PROTOCOL).token_counts
+
+
+def whole(value, protocol=chat.PROTOCOL):
+    answer = Answer()
+    answer.texts, answer.thoughts = [], []
+    protocol.read_whole(
+        200, {}, value if isinstance(value, bytes) else msgspec.json.encode(value), 100, answer
+    )
+    return answer
+
+
+def test_whole_answers_are_read():
+    """No first token to time, but text, reasoning, reason and usage."""
+    message = {"role": "assistant", "content": "ab", "reasoning_content": "hm"}
+    usage = {"usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+    said = whole({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], **usage})
+    text = whole({"choices": [{"text": "ab", "finish_reason": "length"}], **usage}, completions.PROTOCOL)
+
+    assert (["ab"], ["hm"], "stop") == (said.texts, said.thoughts, said.finish_reason)
+    assert (["ab"], "length", (7, 3, None)) == (text.texts, text.finish_reason, text.usage_counts())
+    assert said.done and not said.token_ns
+
+
+@pytest.mark.parametrize("protocol", [chat.PROTOCOL, completions.PROTOCOL])
+@pytest.mark.parametrize("value", [{}, {"choices": []}, {"choices": None}, [], b"<html>", b""])
+def test_another_body_is_no_whole_answer(protocol, value):
+    """Something else answers at this path."""
+    with pytest.raises(msgspec.DecodeError):
+        whole(value, protocol)
+
+
+def test_a_whole_answer_may_hold_an_error():
+    """With HTTP 200."""
+    assert "boom" == whole({"error": {"message": "boom"}}).error
+
+
+def test_texts_are_kept_only_where_wanted():
+    """They cost memory; reasoning is kept apart, as no later turn may bring it."""
+    answer = Answer()
+    chat.PROTOCOL.read(msgspec.json.encode(delta(content="a")), 100, answer)
+    answer.texts, answer.thoughts = [], []
+    for members in ({"reasoning": "hm"}, {"content": "b"}, {"tool_calls": [{"index": 0}]}):
+        chat.PROTOCOL.read(msgspec.json.encode(delta(**members)), 100, answer)
+
+    assert (["b"], ["hm"]) == (answer.texts, answer.thoughts)
+
+
 def body(ask, protocol=chat.PROTOCOL):
     request = protocol.request(ask, "/v1/x")
     assert ("POST", "/v1/x") == (request.method, request.path)
@@ -243,4 +342,10 @@ def test_protocols_are_discovered():
         name: protocol.path for name, protocol, _ in discover("perfdoctor.loadgen.protocols", "PROTOCOL")
     }
 
-    assert {"chat": "/chat/completions", "completions": "/completions"} == found
+    paths = {
+        "chat": "/chat/completions",
+        "completions": "/completions",
+        "responses": "/responses",
+        "http": "",
+    }
+    assert paths == found

@@ -1,0 +1,97 @@
+"""Any HTTP: one method and one body, with variables in the body and in the URL (see _template.py).
+
+An answer is timed from send to first byte and to its last. One of type text/event-stream is timed event by
+event as well; its events are not taken for tokens, and it may end without saying so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from urllib.parse import quote
+
+from perfdoctor.errors import UsageError
+from perfdoctor.loadgen.answer import Answer
+from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, is_frame
+from perfdoctor.loadgen.protocols._template import Template, Values, parse_template
+from perfdoctor.loadgen.transports._transport import Request
+from perfdoctor.loadgen.urls import cut
+from perfdoctor.model import Target
+
+
+def _bind(target: Target, seed: int, columns: Collection[str]) -> Protocol:
+    if target.extra_body:
+        raise UsageError(
+            "--body-field does not go with --api http",
+            "It adds members to the bodies of OpenAI's APIs; here the whole body is yours.",
+            "put the member into --body or --body-file",
+        )
+    path = _path_template(target.endpoint or "", columns)
+    body = None if target.body is None else parse_template(target.body, columns, "the body")
+
+    def request(ask: Ask, _: str) -> Request:
+        values = Values(ask, seed)
+        filled = None if body is None else body.fill(values).encode("utf-8", "surrogateescape")
+        return Request(method, path.fill(values, _quote), {}, filled)
+
+    method = _method(target)
+    return replace(PROTOCOL, request=request, content_type=_content_type(target.body))
+
+
+def _method(target: Target) -> str:
+    method = (target.method or ("GET" if target.body is None else "POST")).upper()
+    if not (method.isascii() and method.isalpha()):
+        raise UsageError(f"--method {method} is no HTTP method", "", "use GET, POST, PUT, PATCH or DELETE")
+    return method
+
+
+def _path_template(url: str, columns: Collection[str]) -> Template:
+    origin, path = cut(url)
+    if "{{" in origin:
+        raise UsageError(
+            "the URL has a variable before its path",
+            "All requests of a load go to one server.",
+            "put variables into the path or the query",
+        )
+    return parse_template(path, columns, "the URL")
+
+
+def _quote(value: str) -> str:
+    return quote(value, safe="")
+
+
+def _content_type(body: str | None) -> str | None:
+    if body is None:
+        return None
+    return "application/json" if body.lstrip()[:1] in ("{", "[") else "text/plain; charset=utf-8"
+
+
+def _read(event: bytes, at_ns: int, answer: Answer) -> None:
+    if not is_frame(event, answer):
+        return
+    if answer.first_event_ns is None:
+        answer.first_event_ns = at_ns
+    answer.token_ns.append(at_ns)
+    if answer.first_answer_ns is None:
+        answer.begin(False, at_ns)
+
+
+def _read_whole(status: int, headers: Mapping[str, str], body: bytes, at_ns: int, answer: Answer) -> None:
+    answer.done = True
+
+
+def _unbound(ask: Ask, path: str) -> Request:
+    raise AssertionError("bound to a target before its first request")
+
+
+PROTOCOL = Protocol(
+    path="",
+    request=_unbound,
+    read=_read,
+    read_whole=_read_whole,
+    accept="*/*",
+    absolute=True,
+    tokens=False,
+    keep_body=False,
+    bind=_bind,
+)
