@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from perfdoctor.loadgen.pacer import Alarm
 from perfdoctor.loadgen.stage import Share, Stage
 from perfdoctor.model import PhaseName
 
@@ -62,11 +63,9 @@ class Budget:
             self._left -= counts
         return self._phase
 
-    def watch_lead(self, loop: asyncio.AbstractEventLoop, now_ns: int) -> asyncio.TimerHandle | None:
+    def watch_lead(self, loop: asyncio.AbstractEventLoop) -> Alarm | None:
         """Let a lead that is bounded by time hand over at its very end, though nothing is due then."""
-        if self._steady or self._lead_ns <= now_ns:
-            return None
-        return loop.call_later((self._lead_ns - now_ns) / 1e9, self._at_lead_end)
+        return None if self._steady else Alarm(loop, self._lead_ns, self._at_lead_end)
 
     def _at_lead_end(self) -> None:
         if self._lead_left <= 0 and not self._steady:

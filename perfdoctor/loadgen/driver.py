@@ -25,19 +25,12 @@ from perfdoctor.loadgen.headroom import Headroom, make_room
 from perfdoctor.loadgen.health import frozen_heap
 from perfdoctor.loadgen.issue import Issuer
 from perfdoctor.loadgen.open_loop import OpenLoop
-from perfdoctor.loadgen.prompts._prompt import Source
-from perfdoctor.loadgen.protocols._protocol import Ask, make_protocol
-from perfdoctor.loadgen.refusal import Verdicts
+from perfdoctor.loadgen.pacer import Alarm
 from perfdoctor.loadgen.stage import Share, Snapshot, Stage
-from perfdoctor.loadgen.transports._transport import Transport
-from perfdoctor.loadgen.urls import completion_url, cut
+from perfdoctor.loadgen.way import find_way
 from perfdoctor.model import ClientFacts, Load, Phase, RequestRecord, Target
-from perfdoctor.redact import Redactor, clean_url, header_secrets, url_secrets
-from perfdoctor.registry import load_member
 
 __all__ = ["Driver", "Share", "Snapshot", "Stage"]
-
-_NO_MODEL = "default"  # most single-model servers take any name
 
 
 class Driver:
@@ -57,42 +50,9 @@ class Driver:
         share: Share = Share(),  # noqa: B008 - frozen
     ) -> None:
         self._target, self._load, self._clock, self._share = target, load, clock, share
-        endpoint = target.endpoint or ""
-        make_source = load_member("perfdoctor.loadgen.prompts", load.prompts.source, "SOURCE")[0]
-        self._source: Source = make_source(load.prompts, load.seed, clock.zero_ns)
-        protocol = make_protocol(target, load.seed, self._source.variables)
-        url = endpoint if protocol.absolute else completion_url(endpoint, protocol.path)
-        key = {"Authorization": f"Bearer {secret}"} if secret else {}
-        origin, path = cut(url)
-        kind = {"Content-Type": protocol.content_type} if protocol.content_type else {}
-        sent = {**kind, "Accept": protocol.accept, **key, **target.headers}
-        make = load_member("perfdoctor.loadgen.transports", "aiohttp", "TRANSPORT")[0]
-        self._transport: Transport = make(origin, sent, target.wire, load)
-        redactor = Redactor([secret or "", *header_secrets(target.headers), *url_secrets(endpoint)])
-        ask = Ask(
-            target.served_name or target.model or _NO_MODEL,
-            messages=(),
-            max_tokens=0,
-            temperature=load.temperature,
-            stream=target.stream,
-            per_chunk=load.prompts.count_per_chunk,
-            extra=target.extra_body,
-            keep_text=load.prompts.tokenizer is not None,
-        )
-        self._issuer = Issuer(
-            load,
-            ask,
-            path,
-            protocol,
-            self._transport,
-            self._source,
-            clock,
-            redactor,
-            emit,
-            self._on_end,
-            share,
-        )
-        self.verdicts = Verdicts(clean_url(url), ask.model, has_key=bool(secret))
+        self._way = find_way(target, load, clock, secret)
+        self._issuer = Issuer(self._way, load, clock, emit, self._on_end, share)
+        self.verdicts = self._way.verdicts
         self._error_rate = None if load.max_error_rate is None else ErrorRate(load.max_error_rate)
         self._steady_facts: ClientFacts | None = None
         self._last_facts = ClientFacts()
@@ -107,10 +67,10 @@ class Driver:
         make_room(self._load, self._target)
         self._loop = asyncio.get_running_loop()
         self._stopping, self._cancelling = asyncio.Event(), asyncio.Event()
-        await self._transport.open()
+        await self._way.transport.open()
         self._closing = ExitStack()
         self._closing.enter_context(frozen_heap())
-        self._headroom = Headroom(self._transport, self._issuer.open)
+        self._headroom = Headroom(self._way.transport, self._issuer.open)
         self._headroom.start(self._loop)
         self._closing.callback(self._headroom.stop)
         if self._load.deadline_s is not None:
@@ -119,7 +79,7 @@ class Driver:
 
     async def __aexit__(self, *_: Any) -> None:
         self._closing.close()
-        await self._transport.close()
+        await self._way.transport.close()
 
     # -- what others see
 
@@ -153,15 +113,13 @@ class Driver:
 
         Without a number or a time, a file of prompts is sent through once, its conversations whole.
         """
-        endless = stage.requests is None and stage.duration_s is None and not self._load.ramp
-        whole = endless and self._source.count is not None
-        if whole:
-            stage = replace(stage, requests=self._source.count)
+        stage, whole = self._bounded(stage)
+        due_s = self._plan(stage)
         start_ns = stage.start_ns or time.perf_counter_ns()
         self._start_ns, self._steady_ns = start_ns, None
         self._issuer.begin(stage)
         with self._issuer.health.watching():
-            await self._drive(stage, start_ns, whole)
+            await self._drive(stage, start_ns, due_s, whole)
         self._last_facts = self._headroom.add_to(self._issuer.health.facts(), self._issuer.open_max)
         if stage.phase == "steady":
             self._steady_facts = self._last_facts
@@ -179,7 +137,21 @@ class Driver:
 
     # -- a stage's inside
 
-    async def _drive(self, stage: Stage, start_ns: int, whole: bool) -> None:
+    def _bounded(self, stage: Stage) -> tuple[Stage, bool]:
+        """The stage, with the number of prompts where it has no other end, and whether that was needed."""
+        endless = stage.requests is None and stage.duration_s is None and not self._load.ramp
+        count = self._way.source.count if endless else None
+        return (stage, False) if count is None else (replace(stage, requests=count), True)
+
+    def _plan(self, stage: Stage) -> list[float]:
+        """Our share of an open loop's due instants; made before the clock starts, as it takes its time."""
+        if stage.concurrency is not None:
+            return []
+        load = msgspec.structs.replace(self._load, requests=stage.requests, duration_s=stage.duration_s)
+        whole = schedule.plan(load, stage.lead_requests, stage.lead_s, self._way.recorded_s)
+        return list(map(float, whole.due_s[self._share.worker :: self._share.workers]))
+
+    async def _drive(self, stage: Stage, start_ns: int, due_s: list[float], whole: bool) -> None:
         over, timers = asyncio.Event(), ExitStack()
 
         def on_steady(at_ns: int) -> None:
@@ -187,15 +159,21 @@ class Driver:
             if stage.lead_requests or stage.lead_s:
                 self._issuer.health.restart()
             if stage.duration_s is not None:
-                left_s = stage.duration_s - (time.perf_counter_ns() - at_ns) / 1e9
-                timers.callback(self._loop.call_later(max(0.0, left_s), over.set).cancel)
+                end_ns = at_ns + int(stage.duration_s * 1e9)
+                timers.callback(Alarm(self._loop, end_ns, over.set).cancel)
 
         share = self._share_of(stage)
         with timers:
             budget = Budget(stage, share, start_ns, self._stopping, on_steady, whole)
-            if lead_end := budget.watch_lead(self._loop, time.perf_counter_ns()):
+            if lead_end := budget.watch_lead(self._loop):
                 timers.callback(lead_end.cancel)
-            load = self._make_loop(stage, share, budget, start_ns)
+            load: ClosedLoop | OpenLoop
+            if stage.concurrency is None:
+                due_ns = [start_ns + int(at_s * 1e9) for at_s in due_s]
+                cap = self._load.max_in_flight
+                load = OpenLoop(self._issuer, due_ns, budget, max(1, share.of(cap)) if cap else None)
+            else:
+                load = ClosedLoop(self._issuer, stage, share, budget, start_ns)
             work = asyncio.create_task(load.run())
             try:
                 if not await self._first(work, self._stopping, over):
@@ -207,15 +185,6 @@ class Driver:
                 await asyncio.wait({work})
         if not work.cancelled():
             work.result()
-
-    def _make_loop(self, stage: Stage, share: Share, budget: Budget, start_ns: int) -> ClosedLoop | OpenLoop:
-        if stage.concurrency is not None:
-            return ClosedLoop(self._issuer, stage, share, budget, start_ns)
-        load = msgspec.structs.replace(self._load, requests=stage.requests, duration_s=stage.duration_s)
-        due_s = schedule.plan(load, stage.lead_requests, stage.lead_s).due_s[share.worker :: share.workers]
-        due_ns = (start_ns + (due_s * 1e9).astype("int64")).tolist()
-        cap = load.max_in_flight
-        return OpenLoop(self._issuer, due_ns, budget, max(1, share.of(cap)) if cap else None)
 
     def _share_of(self, stage: Stage) -> Share:
         """With fewer users than processes, the first processes have one user each and the others nothing."""

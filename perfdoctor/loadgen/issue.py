@@ -14,12 +14,12 @@ from dataclasses import replace
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen.exchange import Exchange
 from perfdoctor.loadgen.health import Health
-from perfdoctor.loadgen.prompts._prompt import Prompt, Source
-from perfdoctor.loadgen.protocols._protocol import Ask, Protocol
+from perfdoctor.loadgen.prompts._prompt import Prompt
+from perfdoctor.loadgen.protocols._protocol import Ask
 from perfdoctor.loadgen.stage import Share, Stage
-from perfdoctor.loadgen.transports._transport import Request, Transport
+from perfdoctor.loadgen.transports._transport import Request
+from perfdoctor.loadgen.way import Way
 from perfdoctor.model import Load, PhaseName, RequestRecord
-from perfdoctor.redact import Redactor
 
 
 class Issuer:
@@ -27,21 +27,16 @@ class Issuer:
 
     def __init__(
         self,
+        way: Way,
         load: Load,
-        ask: Ask,  # what all requests have in common
-        path: str,
-        protocol: Protocol,
-        transport: Transport,
-        source: Source,
         clock: Clock,
-        redactor: Redactor,
         emit: Callable[[RequestRecord], None],
         on_end: Callable[[RequestRecord], None],
         share: Share,
     ) -> None:
-        self._load, self._ask, self._path, self._protocol = load, ask, path, protocol
-        self._transport, self._source, self._clock, self._redactor = transport, source, clock, redactor
+        self._way, self._load, self._clock = way, load, clock
         self._emit, self._on_end, self._share = emit, on_end, share
+        self._ask, self._protocol, self._source = way.ask, way.protocol, way.source
         self._ids = self._prompts = share.first + share.worker + 1 - share.workers
         self.open: set[Exchange] = set()
         self.open_max = 0
@@ -108,20 +103,20 @@ class Issuer:
         return self._ids
 
     async def _exchange(self, exchange: Exchange, ready_ns: int) -> None:
-        made = self._protocol.request(exchange.ask, self._path)
+        made = self._protocol.request(exchange.ask, self._way.path)
         headers = {**made.headers, **self._stage.headers, "X-Request-Id": str(exchange.id)}
         request = Request(made.method, made.path, headers, made.body)
         self.open.add(exchange)
         self.open_max = max(self.open_max, len(self.open))
         try:
-            await exchange.run(self._transport, request, self._load.timeout_s)
+            await exchange.run(self._way.transport, request, self._load.timeout_s)
         finally:
             self.open.discard(exchange)
             if not exchange.without_refused:
                 self._finish(exchange, ready_ns)
 
     def _finish(self, exchange: Exchange, ready_ns: int) -> None:
-        record = exchange.record(self._clock, self._redactor)
+        record = exchange.record(self._clock, self._way.redactor)
         if record.phase == self._stage.phase:
             self._count(exchange, record, ready_ns)
         self._emit(record)

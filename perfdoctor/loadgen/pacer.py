@@ -4,10 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from perfdoctor.loadgen.timerfd import open_timerfd
 
 SPIN_S = 0.001  # the granularity of the loop's timers: the last stretch is waited for by yielding
+
+
+class Alarm:
+    """Calls back once `at_ns` of perf_counter_ns is over; the loop's timers may be early by a millisecond."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, at_ns: int, callback: Callable[[], object]) -> None:
+        self._loop, self._at_ns, self._callback = loop, at_ns, callback
+        self._arm()
+
+    def _arm(self) -> None:
+        left_ns = self._at_ns - time.perf_counter_ns()
+        if left_ns > 0:
+            self._timer = self._loop.call_later(left_ns / 1e9, self._arm)
+        else:
+            self._timer = self._loop.call_later(0, self._callback)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
 
 
 class Pacer:

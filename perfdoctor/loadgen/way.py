@@ -1,0 +1,73 @@
+"""The way from a prompt to a target: source, protocol, transport, and what belongs to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfdoctor.clock import Clock
+from perfdoctor.loadgen.prompts._prompt import Source
+from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, make_protocol
+from perfdoctor.loadgen.refusal import Verdicts
+from perfdoctor.loadgen.transports._transport import Transport
+from perfdoctor.loadgen.urls import completion_url, cut
+from perfdoctor.model import Load, Target
+from perfdoctor.redact import Redactor, clean_url, header_secrets, url_secrets
+from perfdoctor.registry import load_member
+
+_NO_MODEL = "default"  # most single-model servers take any name
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """`ask` is what all requests have in common; `recorded_s` are the instants of a replayed trace."""
+
+    source: Source
+    protocol: Protocol
+    transport: Transport
+    path: str
+    ask: Ask
+    redactor: Redactor
+    verdicts: Verdicts
+    recorded_s: Sequence[float] = ()
+
+
+def find_way(target: Target, load: Load, clock: Clock, secret: str | None) -> Way:
+    endpoint = target.endpoint or ""
+    make_source = load_member("perfdoctor.loadgen.prompts", load.prompts.source, "SOURCE")[0]
+    source: Source = make_source(load.prompts, load.seed, clock.zero_ns)
+    protocol = make_protocol(target, load.seed, source.variables)
+    url = endpoint if protocol.absolute else completion_url(endpoint, protocol.path)
+    origin, path = cut(url)
+    ask = Ask(
+        target.served_name or target.model or _NO_MODEL,
+        messages=(),
+        max_tokens=0,
+        temperature=load.temperature,
+        stream=target.stream,
+        per_chunk=load.prompts.count_per_chunk,
+        extra=target.extra_body,
+        keep_text=load.prompts.tokenizer is not None,
+    )
+    return Way(
+        source=source,
+        protocol=protocol,
+        transport=_transport(origin, _headers(target, protocol, secret), target, load),
+        path=path,
+        ask=ask,
+        redactor=Redactor([secret or "", *header_secrets(target.headers), *url_secrets(endpoint)]),
+        verdicts=Verdicts(clean_url(url), ask.model, has_key=bool(secret)),
+    )
+
+
+def _headers(target: Target, protocol: Protocol, secret: str | None) -> dict[str, str]:
+    """Those that every request sends."""
+    kind = {"Content-Type": protocol.content_type} if protocol.content_type else {}
+    key = {"Authorization": f"Bearer {secret}"} if secret else {}
+    return {**kind, "Accept": protocol.accept, **key, **target.headers}
+
+
+def _transport(origin: str, headers: dict[str, str], target: Target, load: Load) -> Transport:
+    make = load_member("perfdoctor.loadgen.transports", "aiohttp", "TRANSPORT")[0]
+    made: Transport = make(origin, headers, target.wire, load)
+    return made
