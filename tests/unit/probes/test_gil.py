@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from perfdoctor.probes import _pyspy, gil
@@ -152,6 +153,28 @@ def test_the_end_of_the_run_ends_the_window(stand_in):
 
     assert _pyspy.record_gil(stand_in(lasts_s=60.0), os.getpid(), 3.0, stop) is None
     assert time.monotonic() - begin_s < 5
+
+
+@pytest.mark.skipif(not _pyspy._dying_with_us(), reason="needs setpriv of util-linux 2.33")
+def test_a_window_does_not_outlive_a_killed_run(stand_in):
+    """Not even by the seconds that are left of it."""
+    code = "import sys, threading\nfrom perfdoctor.probes._pyspy import record_gil\n"
+    code += f"record_gil({stand_in(lasts_s=60)!r}, 1, 60.0, threading.Event())\n"
+    run = subprocess.Popen([sys.executable, "-c", code])
+    window = _await(lambda: [c for c in psutil.Process(run.pid).children() if "record" in c.cmdline()])[0]
+
+    run.kill()
+    run.wait()
+
+    _await(lambda: not window.is_running() or window.status() == psutil.STATUS_ZOMBIE)
+
+
+def _await(look):
+    deadline_s = time.monotonic() + 10
+    while not (found := look()):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+    return found
 
 
 def test_without_py_spy_the_probe_is_absent(monkeypatch, tmp_path):
