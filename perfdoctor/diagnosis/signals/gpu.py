@@ -1,4 +1,4 @@
-"""GPU counters over the steady phase and its decode windows: NVML GPM, device-wide.
+"""GPU counters over the steady phase and its decode windows, device-wide: NVML GPM, or a DCGM exporter's.
 
 `util` and `mem_util` are left out on purpose: one thread that spins makes them read 100 %.
 """
@@ -60,9 +60,16 @@ def _used(sample: Sample) -> float:
 
 
 def of_device(obs: Observations, window: Window, metric: str) -> list[float]:
+    """Readings of the GPU that runs the model: the driver's own, else a DCGM exporter's."""
     label = device_label(obs)
     labelled = any("gpu" in s.labels for s in obs.samples("gpu"))
-    return window.gauge("gpu", metric, **({"gpu": label} if labelled else {}))
+    try:
+        return window.gauge("gpu", metric, **({"gpu": label} if labelled else {}))
+    except NoValue as missing:
+        try:
+            return window.gauge("dcgm", metric, gpu=label)
+        except NoValue:
+            raise missing from None
 
 
 def _steady(metric: str) -> Measure:
@@ -90,8 +97,9 @@ def _decode(metric: str) -> Measure:
 def _page(metric: str, meaning: str, where: str) -> str:
     return (
         f"Median of GPM's {metric} over {where}: {meaning}.\n\n"
-        "Device-wide, other processes included. Missing before Hopper, on GPUs that deny GPM, and when the "
-        "model runs on the CPU. Cross-check: `nvidia-smi dmon --gpm-metrics 1,2,3,5,10`."
+        "Device-wide, other processes included. Missing before Hopper without a DCGM exporter, on GPUs that "
+        "deny GPM, and when the model runs on the CPU. "
+        "Cross-check: `nvidia-smi dmon --gpm-metrics 1,2,3,5,10`."
     )
 
 

@@ -184,6 +184,16 @@ def test_transfer_of_a_step_against_its_weights(rate: float, expected: float) ->
     assert expected == pytest.approx(found.value, rel=0.06)
 
 
+def test_an_exporter_stands_in_where_the_driver_has_no_counters() -> None:
+    """An A100: NVML gives its power, DCGM its activity."""
+    samples = gauges("gpu", labels=GPU0, power_w=200.0, dram_active=None)
+    samples += gauges("dcgm", labels=GPU0, dram_active=0.61, graphics_active=0.99)
+
+    found = signal("gpu.dram_active.steady.p50", on_gpu(), parallel_requests(40), samples)
+
+    assert 0.61 == found.value
+
+
 # ------------------------------------------------------------------------------ prefill
 
 
