@@ -25,6 +25,7 @@ TROUBLES = (
         0.30,
         "Python's lock is held {} of the time while nobody asks, by a thread that does not serve",
     ),
+    ("gpu.neighbours.max", 1, "{} compute on the same GPU beside it"),
 )
 
 
@@ -111,7 +112,7 @@ def _saturation(grounds: Grounds) -> str:
 
 def _troubles(grounds: Grounds) -> str:
     found = [
-        text.format(units.share(value))
+        text.format(units.quantity(value, grounds.table[name].unit))
         for name, limit, text in TROUBLES
         if (value := _value(grounds, name)) is not None and value >= limit
     ]

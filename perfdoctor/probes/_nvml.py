@@ -64,6 +64,16 @@ def with_processes(nvml: Any, handles: Sequence[Any], pids: Sequence[int]) -> li
     return found
 
 
+def foreign_processes(nvml: Any, handle: Any, pids: Sequence[int]) -> int | None:
+    """How many processes beside ours compute on a GPU.
+
+    None when ours is not among those seen: it is not there yet, or process ids here are not the host's.
+    """
+    running = attempt(nvml, partial(nvml.nvmlDeviceGetComputeRunningProcesses, handle))
+    seen = {process.pid for process in running or ()}
+    return len(seen - set(pids)) if seen & set(pids) else None
+
+
 def attempt(nvml: Any, call: Callable[[], Any]) -> Any:
     """The call's answer, or None where this GPU does not offer it."""
     try:

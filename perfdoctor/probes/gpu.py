@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from perfdoctor.probes._nvml import Gpm, handles_of, open_nvml, read_plain, with_processes
+from perfdoctor.probes._nvml import Gpm, foreign_processes, handles_of, open_nvml, read_plain, with_processes
 from perfdoctor.probes._probe import Gap, Probe, Reading, Unavailable, gauges
 from perfdoctor.probes._subject import Subject
 
@@ -46,6 +46,11 @@ METRICS = (
             "temperature_c": ("°C", "temperature of the chip"),
         },
     ),
+    *gauges(
+        "gpu",
+        "nvidia-smi --query-compute-apps=pid,gpu_uuid,used_memory --format=csv",
+        {"other_processes": ("", "processes that compute on the GPU beside the server's")},
+    ),
 )
 
 
@@ -62,6 +67,8 @@ class GpuReader:
         self._found = False
         self._look_due_s = 0.0
         self._turn = 0
+        self._others: dict[int, int | None] = {}
+        self._count_due_s = 0.0
         for handle in self._handles:
             read_plain(nvml, handle)  # the first answers take the driver tens of milliseconds
 
@@ -74,9 +81,17 @@ class GpuReader:
         self._turn += 1
         index = self._shown[self._turn % len(self._shown)]
         fine, why = self._gpm[index].read(self._now())
-        return (
-            Reading({**fine, **read_plain(self._nvml, self._handles[index])}, {"gpu": str(index)}, why=why),
-        )
+        values = {**fine, **read_plain(self._nvml, self._handles[index])}
+        values["other_processes"] = self._count_others().get(index)
+        return (Reading(values, {"gpu": str(index)}, why=why),)
+
+    def _count_others(self) -> dict[int, int | None]:
+        """By GPU, counted anew every two seconds: processes come and go rarely."""
+        if self._now() >= self._count_due_s:
+            self._count_due_s = self._now() + LOOK_EVERY_S
+            pids = self._subject.pids()
+            self._others = {i: foreign_processes(self._nvml, self._handles[i], pids) for i in self._shown}
+        return self._others
 
     def _look(self) -> None:
         """Narrow down to the server's GPUs once they can be seen; until then all are read."""

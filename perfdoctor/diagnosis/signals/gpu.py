@@ -149,6 +149,16 @@ def memory_used(obs: Observations) -> float:
     return max(of_device(obs, obs.phase("steady"), "mem_used_bytes"))
 
 
+@signal("gpu.neighbours.max", unit="processes")
+def neighbours(obs: Observations) -> float:
+    """Most processes that computed on the server's GPU beside its own, in the steady phase.
+
+    Missing where process ids of the GPU are not this host's (containers). Cross-check: `nvidia-smi`.
+    """
+    require_gpu(obs)
+    return max(of_device(obs, obs.phase("steady"), "other_processes"))
+
+
 _DECLARED = {
     "dram_active": DRAM,
     "tensor_active": TENSOR,
@@ -160,6 +170,7 @@ _DECLARED = {
 SIGNALS = (
     on_gpu,
     memory_used,
+    neighbours,
     *(_steady(metric) for metric in _METRICS),
     *(_DECLARED.get(metric) or _decode(metric) for metric in _METRICS),
 )

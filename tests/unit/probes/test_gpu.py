@@ -143,6 +143,7 @@ def test_percent_become_shares_and_mebibytes_bytes():
         "clock_event_reasons": 4,
         "mem_used_bytes": 4e9,
         "temperature_c": 31,
+        "other_processes": None,
     } == pytest.approx(reading.values)
     assert ({"gpu": "0"}, None) == (reading.labels, reading.why)
 
@@ -276,3 +277,12 @@ def test_a_machine_without_driver_says_how_to_get_one():
         assert "driver" in (error.enable or "")
     else:
         assert nvml.nvmlDeviceGetCount() >= 0
+
+
+def test_processes_beside_the_servers_are_counted():
+    """Two others on the first GPU; on the second the server is not, so nothing is known of it."""
+    nvml = FakeNvml(gpus=2, running={0: (10, 11, 12), 1: (13,)})
+
+    assert 2 == _nvml.foreign_processes(nvml, 0, (10,))
+    assert None is _nvml.foreign_processes(nvml, 1, (10,))
+    assert 0 == _nvml.foreign_processes(FakeNvml(running={0: (10,)}), 0, (10,))
