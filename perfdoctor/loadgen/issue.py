@@ -37,6 +37,7 @@ class Issuer:
         self._way, self._load, self._clock = way, load, clock
         self._emit, self._on_end, self._share = emit, on_end, share
         self._ask, self._protocol, self._source = way.ask, way.protocol, way.source
+        self._same = way.protocol.request(way.ask, way.path) if way.protocol.fixed else None
         self._ids = self._prompts = share.first + share.worker + 1 - share.workers
         self.open: set[Exchange] = set()
         self.open_max = 0
@@ -65,6 +66,8 @@ class Issuer:
 
     def _asking(self, prompt: Prompt) -> Ask:
         """What this prompt asks for, in this stage."""
+        if self._same:
+            return self._ask
         tokens = self._stage.output_tokens or prompt.output_tokens
         if self._first_tokens:
             tokens = self._first_tokens.pop(0)
@@ -103,7 +106,7 @@ class Issuer:
         return self._ids
 
     async def _exchange(self, exchange: Exchange, ready_ns: int) -> None:
-        made = self._protocol.request(exchange.ask, self._way.path)
+        made = self._same or self._protocol.request(exchange.ask, self._way.path)
         headers = {**made.headers, **self._stage.headers, "X-Request-Id": str(exchange.id)}
         request = Request(made.method, made.path, headers, made.body)
         self.open.add(exchange)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfdoctor.clock import Clock
-from perfdoctor.loadgen.prompts._prompt import Source
+from perfdoctor.loadgen.prompts._prompt import Prompt, Source
 from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, make_protocol
 from perfdoctor.loadgen.refusal import Verdicts
 from perfdoctor.loadgen.transports._transport import Transport
@@ -37,6 +37,8 @@ def find_way(target: Target, load: Load, clock: Clock, secret: str | None) -> Wa
     make_source = load_member("perfdoctor.loadgen.prompts", load.prompts.source, "SOURCE")[0]
     source: Source = make_source(load.prompts, load.seed, clock.zero_ns)
     protocol = make_protocol(target, load.seed, source.variables)
+    if protocol.fixed:
+        source = _Nothing()
     url = endpoint if protocol.absolute else completion_url(endpoint, protocol.path)
     origin, path = cut(url)
     ask = Ask(
@@ -58,6 +60,17 @@ def find_way(target: Target, load: Load, clock: Clock, secret: str | None) -> Wa
         redactor=Redactor([secret or "", *header_secrets(target.headers), *url_secrets(endpoint)]),
         verdicts=Verdicts(clean_url(url), ask.model, has_key=bool(secret)),
     )
+
+
+class _Nothing:
+    """A source for requests that say nothing of a prompt; making one costs more than such a request."""
+
+    count: int | None = None
+    variables: tuple[str, ...] = ()
+    _prompt = Prompt((), 0)
+
+    def prompt(self, request: int) -> Prompt:
+        return self._prompt
 
 
 def _headers(target: Target, protocol: Protocol, secret: str | None) -> dict[str, str]:

@@ -35,7 +35,8 @@ def _bind(target: Target, seed: int, columns: Collection[str]) -> Protocol:
         return Request(method, path.fill(values, _quote), {}, filled)
 
     method = _method(target)
-    return replace(PROTOCOL, request=request, content_type=_content_type(target.body))
+    fixed = not path.holes and (body is None or not body.holes)
+    return replace(PROTOCOL, request=request, content_type=_content_type(target.body), fixed=fixed)
 
 
 def _method(target: Target) -> str:
