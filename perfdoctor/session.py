@@ -15,7 +15,7 @@ import msgspec
 
 from perfdoctor import __version__, interrupts, preflight, stages, store
 from perfdoctor.errors import PerfdoctorError
-from perfdoctor.loadgen import headroom, loop
+from perfdoctor.loadgen import headroom, loop, schedule
 from perfdoctor.local import models
 from perfdoctor.local.launch import launch
 from perfdoctor.model import Phase, RunFacts, Scenario, TargetFacts
@@ -75,6 +75,7 @@ def _opening_facts(run: Conduct) -> RunFacts:
     """The facts known before the first byte is measured. The target is looked at here, so that nothing is
     left behind when an endpoint does not answer or a model cannot be served."""
     scenario = run.orders.scenario
+    schedule.check(scenario.load)
     headroom.make_room(scenario.load, scenario.target)
     target = TargetFacts(kind="local", engine="perfdoctor-local", model=scenario.target.model)
     if scenario.target.endpoint:
@@ -188,6 +189,7 @@ def _serve_model(run: Conduct, writer: store.RunWriter, subject: _sampler.Subjec
         device=target.options.get("device"),
         dtype=target.options.get("dtype"),
         threads=int(target.options["threads"]) if "threads" in target.options else None,
+        switches={k: v for k, v in target.options.items() if k not in ("device", "dtype", "threads")},
         prefix=run.orders.prefix,
     )
     subject.url = run.server.url

@@ -16,6 +16,8 @@ from perfdoctor.local.load import LoadedModel, explain
 from perfdoctor.local.request import Broken, Deliver, Done, Request
 from perfdoctor.local.telemetry import Channel
 
+REHEARSED_TOKENS = 8  # a compiled step settles within the first few
+
 
 class Engine:
     """Owns the model and its worker thread."""
@@ -30,6 +32,13 @@ class Engine:
         arrived_s = self._channel.clock.now()
         self._worker.submit(self._serve, request, deliver, stop, arrived_s)
         return stop.set
+
+    def rehearse(self) -> None:
+        """A first short generation, on the thread to which what is compiled or captured is bound."""
+        request = Request(id="rehearsal", prompt="one two three", max_tokens=REHEARSED_TOKENS)
+        now = self._channel.clock.now
+        generation = Generation(self._loaded, request, lambda _: None, threading.Event(), now)
+        self._worker.submit(generation.run).result()
 
     def _serve(self, request: Request, deliver: Deliver, stop: threading.Event, arrived_s: float) -> None:
         """Generates, tells the telemetry first and the client last, so that its answer means all is told."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import torch
@@ -48,44 +49,58 @@ class Generation(BaseStreamer):
         ids = self._loaded.encode(prompt)
         self._tokenised_s = self._now()
         self._prompt_tokens = int(ids.shape[1])
-        room = self._loaded.context - self._prompt_tokens
-        if room < 1:
+        if self._prompt_tokens >= self._loaded.context:
             what = f"the prompt has {self._prompt_tokens} tokens, the context {self._loaded.context}"
             return Broken(what, code="context_length_exceeded")
         self._splitter.reasoning = self._request.messages is not None and opens_reasoning(prompt)
         try:
-            self._generate(ids, room)
+            self._generate(ids)
         finally:
             if self._profiler:
                 self._profiler.close()
         return Done("stop" if self._ended else "length", self._prompt_tokens, self._count)
 
-    def _generate(self, ids: torch.Tensor, room: int) -> None:
+    def _generate(self, ids: torch.Tensor) -> None:
         request, model = self._request, self._loaded.model
         if request.seed is not None:
             torch.manual_seed(request.seed)
         model.generate(
             ids,
             attention_mask=torch.ones_like(ids),
-            generation_config=self._settings(room),
+            generation_config=self._settings(ids.shape[1]),
             streamer=self,
             stopping_criteria=StoppingCriteriaList([_Cancelled(self._stop, ids.device)]),
+            **self._own_cache(ids.shape[1]),
         )
 
-    def _settings(self, room: int) -> GenerationConfig:
+    def _own_cache(self, prompt_tokens: int) -> dict[str, Any]:
+        """The argument that gives generate() a cache of ours, where a switch asks for one."""
+        make, model = self._loaded.plan.cache, self._loaded.model
+        if make is None:
+            return {}
+        # its name in transformers before 5.24, and since
+        name = "past_key_values" if "past_key_values" in signature(model.forward).parameters else "cache"
+        return {name: make(prompt_tokens + self._longest(prompt_tokens))}
+
+    def _longest(self, prompt_tokens: int) -> int:
+        """Tokens that this request may generate."""
+        profiled = tokens_needed(self._request.profile_steps) if self._profiler else 0
+        return min(max(self._request.max_tokens, profiled), self._loaded.context - prompt_tokens)
+
+    def _settings(self, prompt_tokens: int) -> GenerationConfig:
         """The request's settings over the checkpoint's; the end ids are left out to run to max_tokens."""
         request, own = self._request, self._loaded.defaults
-        longest = max(request.max_tokens, tokens_needed(request.profile_steps) if self._profiler else 0)
         temperature = own.temperature if request.temperature is None else request.temperature
         sampling: dict[str, Any] = {"do_sample": False}
         if temperature > 0 and (own.do_sample or request.temperature is not None):
             top_p = own.top_p if request.top_p is None else request.top_p
             sampling = {"do_sample": True, "temperature": temperature, "top_p": top_p, "top_k": own.top_k}
         return GenerationConfig(
-            max_new_tokens=min(longest, room),
+            max_new_tokens=self._longest(prompt_tokens),
             eos_token_id=sorted(self._end_ids) or None,
             pad_token_id=self._loaded.pad_id,
             **sampling,
+            **self._loaded.plan.config,
         )
 
     def put(self, value: torch.Tensor) -> None:

@@ -14,11 +14,12 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from perfdoctor import interrupts
 from perfdoctor.clock import Clock
 from perfdoctor.errors import ModelError
+from perfdoctor.local.switches import _choose
 from perfdoctor.local.telemetry import Failed, Known, Message, Reading, Ready, decode_lines
 from perfdoctor.model import Sample, TargetFacts
 
@@ -92,6 +93,7 @@ def launch(
     device: str | None = None,
     dtype: str | None = None,
     threads: int | None = None,
+    switches: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
 ) -> LocalServer:
     """Serves `model`; returns once it answers requests, raises ModelError when it cannot.
@@ -99,9 +101,13 @@ def launch(
     `on_spawn` gets the pid at once; `on_facts` gets model_path and file_bytes before any weight is read.
     `emit`, `log` and `on_facts` are called from reader threads. None for device, dtype or threads: cuda where
     there is one; bfloat16 there, the checkpoint's own dtype on a CPU; as many threads as torch takes.
+    `switches` are those of `perfdoctor.local.switches`, by name.
     `prefix` is put before the child's command line and must end by exec, so that the pid stays the child's.
     """
-    options = {"device": device, "dtype": dtype, "threads": threads}
+    _choose.check(switches or {})
+    settings = [("device", device), ("dtype", dtype), ("threads", threads)]
+    settings += [("set", f"{name}={value}") for name, value in (switches or {}).items()]
+    options = [f"--{name}={value}" for name, value in settings if value is not None]
     outcome: queue.Queue[Message | None] = queue.Queue()
     tail: deque[str] = deque(maxlen=TAIL_LINES)
     with contextlib.ExitStack() as undo:
@@ -119,7 +125,7 @@ def launch(
 
 
 def _spawn(
-    prefix: Sequence[str], model: str, clock: Clock, options: dict[str, str | int | None]
+    prefix: Sequence[str], model: str, clock: Clock, options: Sequence[str]
 ) -> tuple[subprocess.Popen[bytes], int]:
     """The child, and the descriptor from which its telemetry is read."""
     reading, writing = os.pipe()
@@ -138,13 +144,9 @@ def _spawn(
     return process, reading
 
 
-def _command(model: str, clock: Clock, fd: int, options: dict[str, str | int | None]) -> list[str]:
+def _command(model: str, clock: Clock, fd: int, options: Sequence[str]) -> list[str]:
     command = [sys.executable, "-m", "perfdoctor.local.server", "--model", model]
-    command += ["--channel-fd", str(fd), "--zero-ns", str(clock.zero_ns)]
-    for name, value in options.items():
-        if value is not None:
-            command += [f"--{name}", str(value)]
-    return command
+    return [*command, "--channel-fd", str(fd), "--zero-ns", str(clock.zero_ns), *options]
 
 
 def _environment() -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from perfdoctor.errors import ModelError
 from perfdoctor.local.facts import DTYPE_BYTES, Sizes
 from perfdoctor.local.models import Source
 from perfdoctor.local.request import Request
+from perfdoctor.local.switches._switch import Plan
 from perfdoctor.local.text import plain_chat
 
 PAGE_BYTES = 4096
@@ -43,6 +44,7 @@ class LoadedModel:
     dtype: str
     end_ids: frozenset[int]  # empty for random weights, which would stop anywhere
     defaults: Defaults
+    plan: Plan = field(default_factory=Plan)
 
     @property
     def cuda(self) -> bool:

@@ -18,6 +18,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,6 +27,7 @@ from perfdoctor.clock import Clock
 from perfdoctor.errors import ModelError
 from perfdoctor.local import models
 from perfdoctor.local.facts import DTYPE_BYTES, with_sizes
+from perfdoctor.local.switches._choose import applied
 from perfdoctor.local.telemetry import Channel, Known, Ready
 from perfdoctor.model import TargetFacts
 
@@ -62,7 +64,20 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         "--dtype", choices=DTYPE_BYTES, help="default: bfloat16 on cuda, the model's own on cpu"
     )
     parser.add_argument("--threads", type=int, help="of torch on the CPU; default: torch's own choice")
+    parser.add_argument(
+        "--set",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a switch of the model",
+    )
     return parser.parse_args(argv)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name, value
 
 
 def _end_with_parent() -> None:
@@ -103,6 +118,11 @@ def _serve(args: argparse.Namespace, channel: Channel) -> None:
             torch.set_num_threads(args.threads)
         device = load.pick_device(args.device)
         loaded = load.load(source, config, device, load.pick_dtype(args.dtype, device, config), phases)
+        loaded = replace(loaded, plan=applied(loaded.model, dict(args.set), loaded.cuda))
+        engine = Engine(loaded, channel)
+        if loaded.plan.rehearse:
+            with phases("compile"):
+                engine.rehearse()
         phases.tell("total", started_s, channel.clock.now() - started_s)
         calibration = _watch_device(channel, device)
     except Exception as error:
@@ -114,7 +134,7 @@ def _serve(args: argparse.Namespace, channel: Channel) -> None:
         threads=torch.get_num_threads(),
     )
     facts = with_sizes(facts, loaded.sizes(), loaded.dtype)
-    asyncio.run(_answer(Engine(loaded, channel), source.name, args.port, facts, calibration, channel))
+    asyncio.run(_answer(engine, source.name, args.port, facts, calibration, channel))
 
 
 def _watch_device(channel: Channel, device: str) -> dict[str, float | None]:

@@ -1,0 +1,27 @@
+"""The decode step goes through torch.compile.
+
+Kernels are fused, and with `reduce-overhead` the whole step is replayed as a CUDA graph. The first step takes
+about a minute; it is compiled again when a request needs a larger cache. Prefill stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perfdoctor.local.switches._switch import Plan, Switch
+
+
+def _apply(_: Any, plan: Plan, mode: str) -> None:
+    from transformers import CompileConfig
+
+    plan.config |= {"disable_compile": False, "compile_config": CompileConfig(mode=mode)}
+    plan.rehearse = True
+
+
+SWITCH = Switch(
+    values=("reduce-overhead", "default"),
+    apply=_apply,
+    cuda=True,
+    needs={"cache": "static"},
+    excludes=("graph",),
+)
