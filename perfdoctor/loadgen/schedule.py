@@ -56,22 +56,46 @@ def plan(
     with; `load.requests` and `load.duration_s` count from its end. A ramp with neither ends at its last
     corner.
     """
+    check(load)
     if load.arrival == "replay":
         return _replayed(load, lead_requests, lead_s, recorded_s)
-    corners = load.ramp or (((0.0, load.rate),) if load.rate else ())
-    if not corners or not max(rate for _, rate in corners):
-        raise UsageError("an open loop needs a rate above zero", do="give --rate or --ramp")
-    first_rate = corners[0][1]
-    lead_s_of_requests = lead_requests / first_rate if first_rate else 0.0
-    shift_s = max(lead_s, lead_s_of_requests) if load.ramp else 0.0
+    corners = _corners(load)
     duration_s = load.duration_s
     if duration_s is None and load.requests is None:
         if not load.ramp:
             raise UsageError("an open loop needs an end", do="give --duration or -n")
         duration_s = corners[-1][0]
     _refuse_endless(load.requests, duration_s, lead_requests, lead_s, max(rate for _, rate in corners))
+    first_rate = corners[0][1]
+    lead_s_of_requests = lead_requests / first_rate if first_rate else 0.0
+    shift_s = max(lead_s, lead_s_of_requests) if load.ramp else 0.0
     rate = Rate(tuple((at + shift_s, value) for at, value in corners))
     return _cover(load, rate, lead_requests, lead_s, duration_s)
+
+
+def check(load: Load) -> None:
+    """UsageError for orders that no schedule can be made of, whatever the target."""
+    if load.arrival == "closed":
+        return
+    if load.arrival == "replay":
+        if not load.replay_speed > 0:
+            raise UsageError(f"a replay cannot run at speed {load.replay_speed:g}", do="give one above zero")
+        return
+    corners = _corners(load)
+    if any(rate < 0 or not math.isfinite(rate) for _, rate in corners):
+        raise UsageError("a rate is a number of requests a second, 0 or more", do="correct --rate or --ramp")
+    if not corners or not max(rate for _, rate in corners) > 0:
+        raise UsageError("an open loop needs a rate above zero", do="give --rate or --ramp")
+    if [at for at, _ in corners] != sorted(at for at, _ in corners):
+        raise UsageError("the corners of a ramp go forward in time", do="correct --ramp")
+    if load.arrival == "gamma" and not load.burstiness > 0:
+        raise UsageError(
+            f"a burstiness of {load.burstiness:g} is none", do="give one above zero; 1 is Poisson"
+        )
+
+
+def _corners(load: Load) -> tuple[tuple[float, float], ...]:
+    return load.ramp or (((0.0, load.rate),) if load.rate is not None else ())
 
 
 def _refuse_endless(

@@ -190,10 +190,23 @@ def test_a_ramp_begins_after_its_lead():
 
 @pytest.mark.parametrize(
     "orders",
-    [{"rate": None, "requests": 5}, {"rate": 0.0, "requests": 5}, {}, {"rate": 1e9, "duration_s": 9.0}],
+    [
+        {"rate": None, "requests": 5},
+        {"rate": 0.0, "requests": 5},
+        {"rate": -1.0, "requests": 5},
+        {"rate": math.nan, "requests": 5},
+        {"rate": math.inf, "requests": 5},
+        {"ramp": ((0.0, 1.0), (5.0, -1.0)), "requests": 5},
+        {"ramp": ((5.0, 1.0), (0.0, 2.0)), "requests": 5},
+        {"arrival": "gamma", "burstiness": 0.0, "requests": 5},
+        {"arrival": "replay", "replay_speed": 0.0},
+        {},
+        {"rate": 1e9, "duration_s": 9.0},
+    ],
+    ids=str,
 )
 def test_what_cannot_be_scheduled_is_a_usage_error(orders):
-    """No rate, no end, or more requests than memory holds."""
+    """No rate, no end, no time that goes backwards, nor more requests than memory holds."""
     with pytest.raises(UsageError) as raised:
         due_times(load(**orders))
 
