@@ -36,7 +36,7 @@ def find_way(target: Target, load: Load, clock: Clock, secret: str | None) -> Wa
     endpoint = target.endpoint or ""
     make_source = load_member("perfdoctor.loadgen.prompts", load.prompts.source, "SOURCE")[0]
     source: Source = make_source(load.prompts, load.seed, clock.zero_ns)
-    protocol = make_protocol(target, load.seed, source.variables)
+    protocol = make_protocol(target, load.seed, source.variables, source.speaks)
     if protocol.fixed:
         source = _Nothing()
     url = endpoint if protocol.absolute else completion_url(endpoint, protocol.path)
@@ -67,6 +67,7 @@ class _Nothing:
 
     count: int | None = None
     variables: tuple[str, ...] = ()
+    speaks = True
     _prompt = Prompt((), 0)
 
     def prompt(self, request: int) -> Prompt:

@@ -32,9 +32,11 @@ class Source(Interface):
     """Gives a prompt for each request by its number: the same seed and number, the same prompt.
 
     `count`: how many there are before they repeat; None: no end. `variables`: those that every prompt brings.
+    `speaks`: every prompt has messages, not variables alone.
     """
 
     count: int | None
     variables: tuple[str, ...]
+    speaks: bool
 
     def prompt(self, request: int) -> Prompt: ...

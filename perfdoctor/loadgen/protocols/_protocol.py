@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from perfdoctor.errors import UsageError
 from perfdoctor.loadgen.answer import Answer
 from perfdoctor.loadgen.prompts._prompt import Message
 from perfdoctor.loadgen.transports._transport import Request
@@ -57,14 +58,22 @@ class Protocol:
     bind: Callable[[Target, int, Collection[str]], Protocol] | None = None  # see make_protocol
 
 
-def make_protocol(target: Target, seed: int = 0, variables: Collection[str] = ()) -> Protocol:
-    """The protocol of a target's API. `variables`: names that every prompt of the source brings along.
+def make_protocol(
+    target: Target, seed: int = 0, variables: Collection[str] = (), speaks: bool = True
+) -> Protocol:
+    """The protocol of a target's API, for a source's prompts: `variables` and `speaks` are the source's.
 
-    UsageError when a template asks for a variable that there is none of.
+    UsageError when a template asks for a variable that there is none of, or a model would be asked nothing.
     """
     protocol: Protocol = load_member("perfdoctor.loadgen.protocols", target.api, "PROTOCOL")[0]
     if protocol.bind:
         return protocol.bind(target, seed, variables)
+    if not speaks:
+        raise UsageError(
+            "the file of prompts has rows without a prompt",
+            f"--api {target.api} needs one of prompt, text, messages or conversations in each.",
+            "add a prompt column; rows of variables alone go with --api http",
+        )
     return protocol if target.stream else replace(protocol, accept="application/json")
 
 
