@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from perfdoctor.probes import _gpu_processes
 from perfdoctor.probes._nvml import Gpm, foreign_processes, handles_of, open_nvml, read_plain, with_processes
 from perfdoctor.probes._probe import Gap, Probe, Reading, Unavailable, gauges
 from perfdoctor.probes._subject import Subject
@@ -51,6 +52,7 @@ METRICS = (
         "nvidia-smi --query-compute-apps=pid,gpu_uuid,used_memory --format=csv",
         {"other_processes": ("", "processes that compute on the GPU beside the server's")},
     ),
+    *_gpu_processes.METRICS,
 )
 
 
@@ -69,6 +71,8 @@ class GpuReader:
         self._turn = 0
         self._others: dict[int, int | None] = {}
         self._count_due_s = 0.0
+        self._processes = [_gpu_processes.Processes(nvml, handle) for handle in self._handles]
+        self._compare_due_s = [0.0] * len(self._handles)
         for handle in self._handles:
             read_plain(nvml, handle)  # the first answers take the driver tens of milliseconds
 
@@ -83,7 +87,15 @@ class GpuReader:
         fine, why = self._gpm[index].read(self._now())
         values = {**fine, **read_plain(self._nvml, self._handles[index])}
         values["other_processes"] = self._count_others().get(index)
-        return (Reading(values, {"gpu": str(index)}, why=why),)
+        return (Reading(values, {"gpu": str(index)}, why=why), *self._compare(index))
+
+    def _compare(self, index: int) -> Sequence[Reading]:
+        """The server's processes against all others, once a second."""
+        pids = self._subject.pids()
+        if not pids or self._now() < self._compare_due_s[index]:
+            return ()
+        self._compare_due_s[index] = self._now() + _gpu_processes.EVERY_S
+        return _gpu_processes.readings(index, self._processes[index].read(pids))
 
     def _count_others(self) -> dict[int, int | None]:
         """By GPU, counted anew every two seconds: processes come and go rarely."""

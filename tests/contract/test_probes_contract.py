@@ -13,9 +13,10 @@ from perfdoctor.probes import _check
 from perfdoctor.probes._sampler import Sampler, Subject, discover
 
 PROMISED = {
+    "gpu.process": "mem_used_bytes util",
     "gpu": "sm_active graphics_active sm_occupancy tensor_active dram_active pcie_rx_bytes_per_s "
     "pcie_tx_bytes_per_s util mem_util power_w sm_clock_mhz mem_clock_mhz clock_event_reasons "
-    "mem_used_bytes temperature_c",
+    "mem_used_bytes temperature_c other_processes",
     "disk": "reads read_bytes read_time_s writes write_bytes write_time_s busy_time_s",
     "io": "process_read_bytes process_read_chars psi_some_s psi_full_s blkio_delay_s blocked_threads threads",
     "cpu": "host_busy_s host_steal_s psi_some_s oncpu_s runq_wait_s quota_periods quota_throttled "

@@ -43,7 +43,10 @@ class FakeNvml:
         return index
 
     def nvmlDeviceGetComputeRunningProcesses(self, handle):
-        return [SimpleNamespace(pid=pid) for pid in self.running.get(handle, ())]
+        return [SimpleNamespace(pid=pid, usedGpuMemory=2**30) for pid in self.running.get(handle, ())]
+
+    def nvmlDeviceGetProcessUtilization(self, handle, since):
+        raise NVMLError("Not Found")
 
     def nvmlGpmSampleAlloc(self):
         if self.gpm is None:
