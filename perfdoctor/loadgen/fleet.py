@@ -78,6 +78,7 @@ class Growing:
         self._pace = fleet_size.Pace()
         self._sent = 0  # the highest id so far
         self._now: Driver | Fleet = Driver(target, load, clock, self._note, secret)
+        self._stops = 0
         self._notes: list[str] = []
 
     async def __aenter__(self) -> Growing:
@@ -97,6 +98,7 @@ class Growing:
         return self._notes + self._now.notes
 
     def request_stop(self) -> None:
+        self._stops += 1
         self._now.request_stop()
 
     def snapshot(self) -> Snapshot:
@@ -127,5 +129,7 @@ class Growing:
         fleet = Fleet(self._target, load, self._clock, self._emit, self._secret, workers, self._sent)
         await fleet.__aenter__()
         before, self._now = self._now, fleet
+        for _ in range(self._stops):  # what came while the workers started
+            fleet.request_stop()
         self._notes += [*before.notes, f"{workers} driver processes: about {events:,.0f} events/s expected"]
         await before.__aexit__()

@@ -26,6 +26,7 @@ from perfdoctor.loadgen import fleet_merge
 from perfdoctor.loadgen.error_rate import ErrorRate
 from perfdoctor.loadgen.fleet_messages import Ended, Orders
 from perfdoctor.loadgen.fleet_process import Process
+from perfdoctor.loadgen.refusal import Verdicts
 from perfdoctor.loadgen.stage import Share, Snapshot, Stage
 from perfdoctor.model import ClientFacts, Load, Phase, RequestRecord, Target
 
@@ -53,7 +54,7 @@ class Fleet:
         self._emit, self._clock, self._drain_s = emit, clock, load.drain_s
         self._error_rate = None if load.max_error_rate is None else ErrorRate(load.max_error_rate)
         unjudged = msgspec.structs.replace(load, max_error_rate=None)
-        self._workers = [Process(k, workers, self._take) for k in range(workers)]
+        self._workers: list[Process] = []
         self._orders = [
             Orders(target, unjudged, (clock.zero_ns, clock.wall_zero), secret, Share(k, workers, first))
             for k in range(workers)
@@ -71,11 +72,14 @@ class Fleet:
 
     async def __aenter__(self) -> Fleet:
         self._loop = asyncio.get_running_loop()
-        starts = [asyncio.create_task(w.start(o)) for w, o in zip(self._workers, self._orders, strict=True)]
+        opening: list[asyncio.Task[Verdicts]] = []
         try:
-            self._verdicts, *_ = await asyncio.gather(*starts)
+            for number, orders in enumerate(self._orders):
+                self._workers.append(Process(number, len(self._orders), self._take))
+                opening.append(asyncio.create_task(self._workers[-1].open(orders)))
+            self._verdicts, *_ = await asyncio.gather(*opening)
         except BaseException:
-            await _cancel(starts)
+            await _cancel(opening)
             await self.__aexit__()
             raise
         return self
@@ -96,7 +100,7 @@ class Fleet:
     def client_facts(self) -> ClientFacts:
         """Of the last steady stage, or else of the last stage of any kind."""
         found = self._facts.get("steady") or self._facts.get("last") or ClientFacts()
-        return msgspec.structs.replace(found, workers=len(self._workers))
+        return msgspec.structs.replace(found, workers=len(self._orders))
 
     @property
     def over(self) -> bool:

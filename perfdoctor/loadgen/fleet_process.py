@@ -37,7 +37,7 @@ LAST_WORDS = 2000  # characters of what a dead worker printed
 
 
 class Process:
-    """One worker. Its end, in whatever way, ends what is being waited for: nothing here can hang.
+    """One worker, running as soon as this is made. Its end, in whatever way, ends what is being waited for.
 
     `on_records` gets finished requests in the order in which they ended there.
     """
@@ -47,15 +47,14 @@ class Process:
         self._on_records = on_records
         self.snapshot = Snapshot()
         self.heard = True  # it said something since this was last set to False
-        self._waiter: asyncio.Future[Ready | Ended] | None = None
-        self._listening: asyncio.Task[None] | None = None
         self.failure: Exception | None = None
-
-    async def start(self, orders: Orders) -> Verdicts:
-        """Returns when it is ready, with the judge of this target; raises what keeps it from that."""
+        self._waiter: asyncio.Future[Ready | Ended] | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
-        self._process, ours = _spawn(self._output)
-        self.channel = Channel(*await asyncio.open_unix_connection(sock=ours))
+        self._process, self._socket = _spawn(self._output)
+
+    async def open(self, orders: Orders) -> Verdicts:
+        """Returns when it is ready, with the judge of this target; raises what keeps it from that."""
+        self._channel = Channel(*await asyncio.open_unix_connection(sock=self._socket))
         self._listening = asyncio.create_task(self._listen())
         try:
             ready = await asyncio.wait_for(self._ask(orders), START_S)
@@ -73,7 +72,7 @@ class Process:
 
     def stop(self) -> None:
         if not self.failure:
-            self.channel.send(Stop())
+            self._channel.send(Stop())
 
     def kill(self, why: str) -> None:
         """`why` becomes the failure, unless it has one already."""
@@ -81,16 +80,15 @@ class Process:
         self._process.kill()
 
     async def close(self) -> None:
-        """Its end within CLOSE_S, by force if need be."""
-        if not hasattr(self, "_process"):
-            return
-        if hasattr(self, "channel"):
-            await self.channel.close()
+        """Its end within CLOSE_S, by force if need be. To it, the end of the socket is the order to go."""
+        if hasattr(self, "_channel"):
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._channel.close(), CLOSE_S)
+            self._listening.cancel()
+        self._socket.close()
         if await self._reap(CLOSE_S) is None:
             self._process.kill()
             self._process.wait()
-        if self._listening:
-            self._listening.cancel()
         self._output.close()
 
     # -- inside
@@ -99,14 +97,25 @@ class Process:
         if self.failure:
             raise self.failure
         self._waiter = asyncio.get_running_loop().create_future()
-        self.channel.send(message)
+        self._channel.send(message)
         try:
             return await self._waiter
         finally:
             self._waiter = None
 
     async def _listen(self) -> None:
-        while message := await self.channel.receive():
+        try:
+            await self._hear()
+        except Exception as error:
+            self.failure = self.failure or error
+        if self.failure is None:
+            self.failure = self._died(_manner(await self._reap(CLOSE_S)))
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_exception(self.failure)
+
+    async def _hear(self) -> None:
+        """Until it is gone."""
+        while message := await self._channel.receive():
             self.heard = True
             if isinstance(message, Told):
                 self.snapshot = message.snapshot
@@ -116,10 +125,6 @@ class Process:
                     self._waiter.set_result(message)
             elif isinstance(message, Failed):
                 self.failure = _error(self.name, message)
-        if self.failure is None:
-            self.failure = self._died(_manner(await self._reap(CLOSE_S)))
-        if self._waiter and not self._waiter.done():
-            self._waiter.set_exception(self.failure)
 
     async def _reap(self, timeout_s: float) -> int | None:
         """The exit code; None while it lives."""
