@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen.prompts._prompt import Prompt, Source
 from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, make_protocol
 from perfdoctor.loadgen.refusal import Verdicts
+from perfdoctor.loadgen.replay import Trace, read_trace
+from perfdoctor.loadgen.transports._choose import make_transport
 from perfdoctor.loadgen.transports._transport import Transport
 from perfdoctor.loadgen.urls import completion_url, cut
 from perfdoctor.model import Load, Target
@@ -20,7 +22,7 @@ _NO_MODEL = "default"  # most single-model servers take any name
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """`ask` is what all requests have in common; `recorded_s` are the instants of a replayed trace."""
+    """`ask` is what all requests have in common. A `trace` brings its own prompts, for the replay alone."""
 
     source: Source
     protocol: Protocol
@@ -29,7 +31,7 @@ class Way:
     ask: Ask
     redactor: Redactor
     verdicts: Verdicts
-    recorded_s: Sequence[float] = ()
+    trace: Trace | None = None
 
 
 def find_way(target: Target, load: Load, clock: Clock, secret: str | None) -> Way:
@@ -54,11 +56,12 @@ def find_way(target: Target, load: Load, clock: Clock, secret: str | None) -> Wa
     return Way(
         source=source,
         protocol=protocol,
-        transport=_transport(origin, _headers(target, protocol, secret), target, load),
+        transport=make_transport(origin, _headers(target, protocol, secret), target.wire, load),
         path=path,
         ask=ask,
         redactor=Redactor([secret or "", *header_secrets(target.headers), *url_secrets(endpoint)]),
         verdicts=Verdicts(clean_url(url), ask.model, has_key=bool(secret)),
+        trace=read_trace(Path(load.replay), load.prompts, load.seed, clock.zero_ns) if load.replay else None,
     )
 
 
@@ -79,9 +82,3 @@ def _headers(target: Target, protocol: Protocol, secret: str | None) -> dict[str
     kind = {"Content-Type": protocol.content_type} if protocol.content_type else {}
     key = {"Authorization": f"Bearer {secret}"} if secret else {}
     return {**kind, "Accept": protocol.accept, **key, **target.headers}
-
-
-def _transport(origin: str, headers: dict[str, str], target: Target, load: Load) -> Transport:
-    make = load_member("perfdoctor.loadgen.transports", "aiohttp", "TRANSPORT")[0]
-    made: Transport = make(origin, headers, target.wire, load)
-    return made
