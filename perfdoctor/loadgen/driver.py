@@ -61,7 +61,7 @@ class Driver:
         self._stops = 0
         self.aborted: PerfdoctorError | None = None
         self.stopped: str | None = None
-        self.notes: list[str] = []
+        self.notes: list[str] = list(self._way.trace.notes) if self._way.trace else []
 
     async def __aenter__(self) -> Driver:
         make_room(self._load, self._target)
@@ -140,6 +140,8 @@ class Driver:
     def _bounded(self, stage: Stage) -> tuple[Stage, bool]:
         """The stage, with the number of prompts where it has no other end, and whether that was needed."""
         endless = stage.requests is None and stage.duration_s is None and not self._load.ramp
+        if stage.concurrency is None and self._way.trace:
+            return stage, False
         count = self._way.source.count if endless else None
         return (stage, False) if count is None else (replace(stage, requests=count), True)
 
@@ -148,7 +150,8 @@ class Driver:
         if stage.concurrency is not None:
             return []
         load = msgspec.structs.replace(self._load, requests=stage.requests, duration_s=stage.duration_s)
-        whole = schedule.plan(load, stage.lead_requests, stage.lead_s, self._way.recorded_s)
+        recorded_s = self._way.trace.due_s if self._way.trace else ()
+        whole = schedule.plan(load, stage.lead_requests, stage.lead_s, recorded_s)
         return list(map(float, whole.due_s[self._share.worker :: self._share.workers]))
 
     async def _drive(self, stage: Stage, start_ns: int, due_s: list[float], whole: bool) -> None:

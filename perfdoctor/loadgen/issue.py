@@ -48,6 +48,9 @@ class Issuer:
         self._first_tokens = list(stage.first_tokens)
         self.health = Health()
         self.ok = self.failed = self.tokens = 0
+        if stage.concurrency is None and self._way.trace:  # its first prompt is due at its first instant
+            self._source = self._way.trace.source
+            self._prompts = self._share.worker + 1 - self._share.workers
 
     def next_prompt(self) -> Prompt:
         self._prompts += self._share.workers

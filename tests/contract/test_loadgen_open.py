@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -200,3 +201,31 @@ def test_the_wall_clock_has_no_say(server, monkeypatch):
     assert 15 == len(records)
     assert all(0 <= r.due_s - phase.start_s <= 0.281 for r in records)
     assert all(0 < latency.e2e(r) < 1.0 for r in records)
+
+
+def test_a_replay_sends_each_prompt_at_its_instant(tmp_path):
+    """Twice as fast, in the order of the trace, whatever the warm-up sent before; its end ends the stage."""
+    trace = tmp_path / "trace.jsonl"
+    rows = [
+        {"at_s": 0.4, "prompt": "third"},
+        {"at_s": 0, "prompt": "first"},
+        {"at_s": 0.2, "prompt": "second"},
+    ]
+    trace.write_text("\n".join(json.dumps(row) for row in rows))
+    load = Load(arrival="replay", replay=str(trace), replay_speed=2.0)
+    records: list[RequestRecord] = []
+
+    async def inside(url: str):
+        async with Driver(Target(endpoint=url), load, Clock(), records.append) as driver:
+            await driver.run_stage(Stage("warmup", 1, requests=2))
+            return await driver.run_stage(Stage("steady", None)), driver.notes
+
+    with truth.serving("--tokens", "1", "--ttft-ms", "5") as server:
+        phase, notes = loop.run(inside(server.url))
+        told = server.told()
+
+    replayed = [r for r in records if r.phase == "steady"]
+    assert [0.0, 0.1, 0.2] == pytest.approx([r.due_s - phase.start_s for r in replayed], abs=1e-6)
+    said = [told[str(r.id)]["prompt"] for r in replayed]
+    assert all(word in text for word, text in zip(("first", "second", "third"), said, strict=True))
+    assert any("order" in note for note in notes), notes
