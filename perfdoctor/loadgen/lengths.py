@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from perfdoctor.errors import UsageError
 
 LONGEST = 10_000_000  # tokens; the longest contexts there are
+_NUMBER = re.compile(r"\s*[0-9]{1,9}\s*")
 _CALL = re.compile(r"\s*([a-z]+)\s*\(\s*([^,()]+?)\s*,\s*([^,()]+?)\s*\)\s*")
 _EXAMPLES = "48, uniform(32,96), normal(48,12) or lognormal(48,0.6)"
 
@@ -45,7 +46,7 @@ class Lengths:
 
 def parse_lengths(text: int | str, flag: str) -> Lengths:
     """UsageError, naming the flag, for what is no length or distribution."""
-    if isinstance(text, int) or text.strip().isdecimal():
+    if isinstance(text, int) or _NUMBER.fullmatch(text):
         return _checked(Lengths("fixed", int(text)), text, flag)
     call = _CALL.fullmatch(text)
     if not call or call[1] not in ("uniform", "normal", "lognormal"):

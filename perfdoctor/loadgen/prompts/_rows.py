@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from perfdoctor.loadgen.lengths import LONGEST
 from perfdoctor.loadgen.prompts._prompt import Message, Prompt
 
 LIMITS = ("max_tokens", "output_tokens", "max_completion_tokens", "output_length")
+_NUMBER = re.compile(r"\s*[0-9]{1,9}\s*")
 _TEXTS = ("prompt", "text")
 _SAID = {"human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "system": "system"}
 
@@ -102,7 +104,7 @@ def _read_limit(value: Mapping[str, Any]) -> int | None:
         limit = value.get(key)
         if limit is None or limit == "":
             continue
-        if isinstance(limit, str) and limit.strip().isascii() and limit.strip().isdecimal():
+        if isinstance(limit, str) and _NUMBER.fullmatch(limit):
             limit = int(limit)
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LONGEST:
             raise BadRow(f"its {key} is no whole number from 1 to {LONGEST}")

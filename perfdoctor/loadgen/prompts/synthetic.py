@@ -23,7 +23,7 @@ from perfdoctor.model import Prompts
 
 _ENDING = "nobody asks. Tell me what happens next."
 _WORDS = Ruler()
-_ROUNDS = 4  # of making a text again, where a tokenizer's lengths do not add up
+_ROUNDS = 12  # of making a text again, where a tokenizer's lengths do not add up
 _TRIALS = 8
 _SHORTEST = 64  # tokens; a text of the frame alone shows nothing
 
