@@ -28,7 +28,7 @@ class Answer:
     """The contents of one answer. `error` is the text of an in-band error."""
 
     __slots__ = (
-        "_choices", "_counted", "choice", "done", "error", "finish_reason", "first_answer_ns",
+        "_choices", "_counted", "_held", "choice", "done", "error", "finish_reason", "first_answer_ns",
         "first_event_ns", "first_text", "text", "texts", "thoughts", "timings", "token_counts", "token_ns",
         "usage",
     )  # fmt: skip
@@ -37,6 +37,7 @@ class Answer:
         self.token_ns: list[int] = []  # one stamp a chunk with generated payload
         self.token_counts: list[int] = []  # tokens of each; another length than token_ns: not known
         self._counted: dict[int, int] = {}  # tokens told so far, by choice
+        self._held = 0  # tokens that came without text since the last chunk
         self.texts: list[str] | None = None  # of the answer, in order; None: not wanted
         self.thoughts: list[str] | None = None  # of the reasoning before it
         self.choice: Any = None  # index of the choice that was noted last
@@ -94,18 +95,18 @@ class Answer:
             self.thoughts.append(thought)
 
     def count_to(self, total: Any, choice: int = 0) -> None:
-        """The chunk just noted ends at this many tokens of its choice, as usage in every chunk tells.
-
-        Tokens that showed no chunk, as a parser held them back, belong to the next one that shows.
-        """
+        """The chunk just noted ends at this many tokens of its choice, as usage in every chunk tells."""
         if _count(total) is not None:
             self.count(total - self._counted.get(choice, 0))
             self._counted[choice] = total
 
-    def count(self, tokens: int) -> None:
-        """The chunk just noted holds this many tokens."""
-        if tokens >= 0 and len(self.token_counts) + 1 == len(self.token_ns):
-            self.token_counts.append(tokens)
+    def count(self, tokens: int, shown: bool = True) -> None:
+        """The chunk just noted, or if nothing was shown the next one, holds this many tokens (more)."""
+        if not shown:
+            self._held += tokens
+        elif tokens >= 0 and len(self.token_counts) + 1 == len(self.token_ns):
+            self.token_counts.append(tokens + self._held)
+            self._held = 0
 
     def usage_counts(self) -> tuple[int | None, int | None, int | None]:
         """(prompt, output, cached) tokens by the server's own usage; None where it told nothing usable.

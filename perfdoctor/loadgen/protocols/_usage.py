@@ -9,15 +9,18 @@ import msgspec
 from perfdoctor.loadgen.answer import Answer, Usage, decode_or_none
 
 
-def count_chunk(answer: Answer, choice: Any, usage: msgspec.Raw, logprobs: Any) -> None:
-    """Note the tokens of the chunk that was just stamped. Usage goes first: it counts what shows no text."""
+def count_chunk(answer: Answer, choice: Any, usage: msgspec.Raw, logprobs: Any, shown: bool) -> None:
+    """Note the tokens of a frame; `shown`: it had text, and its chunk was just stamped.
+
+    Tokens without text, which a parser holds back, belong to the next chunk that shows some. Usage goes
+    before logprobs, as it counts them all.
+    """
     told = decode_or_none(usage, Usage)
     if told is not None and told.completion_tokens is not None:
-        answer.count_to(told.completion_tokens, choice if isinstance(choice, int) else 0)
-        return
-    tokens = _entries(logprobs)
-    if tokens:
-        answer.count(tokens)
+        if shown:
+            answer.count_to(told.completion_tokens, choice if isinstance(choice, int) else 0)
+    elif tokens := _entries(logprobs):
+        answer.count(tokens, shown)
 
 
 def _entries(logprobs: Any) -> int:

@@ -69,8 +69,8 @@ def _read(event: bytes, at_ns: int, answer: Answer) -> None:
                     answer.begin(not said, at_ns)
                 if answer.texts is not None:
                     answer.keep(said, thought)
-                if frame.usage or choice.logprobs:
-                    count_chunk(answer, choice.index, frame.usage, choice.logprobs)
+            if frame.usage or choice.logprobs:
+                count_chunk(answer, choice.index, frame.usage, choice.logprobs, bool(said or thought))
         if choice.index != answer.choice or choice.finish_reason:
             answer.note_choice(choice.index, choice.finish_reason)
     if frame.usage or frame.timings or frame.error:

@@ -24,6 +24,7 @@ class _Response(msgspec.Struct, gc=False):
     status: Any = None
     output: Any = None
     usage: msgspec.Raw = msgspec.Raw()
+    timings: msgspec.Raw = msgspec.Raw()  # of llama.cpp; in a stream it lies beside the response
     error: msgspec.Raw = msgspec.Raw()
     incomplete_details: Any = None
 
@@ -37,6 +38,7 @@ class _Event(msgspec.Struct, gc=False):
     delta: Any = None
     item: _Item | None = None
     response: _Response | None = None
+    timings: msgspec.Raw = msgspec.Raw()
     message: Any = None  # of an error event
     error: msgspec.Raw = msgspec.Raw()
 
@@ -71,7 +73,7 @@ def _read(event: bytes, at_ns: int, answer: Answer) -> None:
         if frame.item is not None and str(frame.item.type).endswith("_call"):
             _add_token(answer, None, False, at_ns)
     elif kind in ("response.completed", "response.incomplete") and frame.response is not None:
-        _finish(frame.response, kind.removeprefix("response."), answer)
+        _finish(frame.response, kind.removeprefix("response."), frame.timings, answer)
     elif kind in ("response.failed", "error"):
         _fail(frame, answer)
 
@@ -84,12 +86,12 @@ def _add_token(answer: Answer, delta: Any, reasoning: bool, at_ns: int) -> None:
     answer.keep(None if reasoning else delta, delta if reasoning else None)
 
 
-def _finish(response: _Response, status: str, answer: Answer) -> None:
+def _finish(response: _Response, status: str, timings: msgspec.Raw, answer: Answer) -> None:
     """The reason in the words of the other APIs where the server's limit of tokens was reached."""
     details = response.incomplete_details
     reason = details.get("reason") if isinstance(details, dict) else None
     answer.finish_reason = "length" if reason == _LIMIT else str(reason or response.status or status)
-    answer.add_extras(response.usage, msgspec.Raw(), response.error)
+    answer.add_extras(response.usage, timings, response.error)
     answer.done = True
 
 
@@ -108,7 +110,7 @@ def _read_whole(status: int, headers: Mapping[str, str], body: bytes, at_ns: int
             _keep_item(item, answer)
     elif response.status is None and not response.error:
         raise msgspec.ValidationError("the answer holds no output")
-    _finish(response, "completed", answer)
+    _finish(response, "completed", response.timings, answer)
     if response.status == "failed" and answer.error is None:
         answer.error = "the server said that the response failed, and not why"
 

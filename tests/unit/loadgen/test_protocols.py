@@ -236,6 +236,17 @@ def test_logprobs_tell_the_tokens_of_a_chunk():
     assert [2] == read(text_event, protocol=completions.PROTOCOL).token_counts
 
 
+def test_logprobs_of_a_frame_without_text_belong_to_the_next_chunk():
+    """llama.cpp tells them with the role, and the text that a parser held back one chunk later."""
+    entry = {"token": "a", "logprob": -1.0}
+    frames = [
+        {"choices": [{"delta": d, "logprobs": {"content": [entry]}}]}
+        for d in ({"role": "a"}, {"content": "ab"})
+    ]
+
+    assert [2] == read(*frames).token_counts
+
+
 def whole(value, protocol=chat.PROTOCOL):
     answer = Answer()
     answer.texts, answer.thoughts = [], []
