@@ -70,7 +70,9 @@ class Driver:
         await self._way.transport.open()
         self._closing = ExitStack()
         self._closing.enter_context(frozen_heap())
-        self._headroom = Headroom(self._way.transport, self._issuer.open)
+        self._headroom = Headroom(
+            self._way.transport, self._issuer.open, unix_socket=self._target.wire.unix_socket is not None
+        )
         self._headroom.start(self._loop)
         self._closing.callback(self._headroom.stop)
         if self._load.deadline_s is not None:

@@ -89,11 +89,11 @@ def ephemeral_ports() -> int | None:
 class Headroom:
     """How much of both is used at most while `open_now` holds the requests that are open."""
 
-    def __init__(self, transport: Transport, open_now: Sized) -> None:
+    def __init__(self, transport: Transport, open_now: Sized, unix_socket: bool = False) -> None:
         self._transport, self._open_now = transport, open_now
         self._own_fds = fds_open()
-        made = getattr(transport, "connections_made", None)  # None: it uses no ports of this host
-        self._ports = None if made is None else PortUse(made)
+        made = getattr(transport, "connections_made", None)  # None: it does not count them
+        self._ports = None if made is None or unix_socket else PortUse(made)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._look()

@@ -22,8 +22,8 @@ LOST_AT_END = 2  # the same when the stage is over
 _HOPELESS = {"connect", "not_streamed", "bad_stream", *(f"http_{s}" for s in (400, 401, 403, 404, 405, 422))}
 
 
-# Of this machine, not of the server: no verdict on it follows. The kernel's own words, kept in the record.
-_RAN_OUT = tuple(os.strerror(code) for code in (errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL))
+# Of this machine, not of the server: no verdict on it follows. The words that every transport keeps.
+_RAN_OUT = (*map(os.strerror, (errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL)), "EADDRNOTAVAIL")
 
 
 def ran_out(error: str | None) -> bool:

@@ -48,6 +48,7 @@ class RawTransport:
         self._head = _constant_head(parts.netloc, headers)
         self._idle: list[Connection] = []
         self._dead = 0  # in a row
+        self.connections_made = 0  # each took a local port, for a minute longer than it lasted
         self._addresses: list[Address] = []
         self._resolved_s = float("-inf")
 
@@ -124,6 +125,7 @@ class RawTransport:
     async def _connect(self, dial: Dial) -> Connection:
         found = await self._socket()
         dial.tcp_ns = time.perf_counter_ns()
+        self.connections_made += 1
         try:
             name = self._host if self._tls else None
             _, connection = await self._loop.create_connection(

@@ -158,7 +158,9 @@ def test_advice_names_the_list_of_models():
     )
 
 
-@pytest.mark.parametrize("words", ["Too many open files", "Cannot assign requested address"])
+@pytest.mark.parametrize(
+    "words", ["Too many open files", "Cannot assign requested address", "(EADDRNOTAVAIL): widen"]
+)
 def test_what_this_machine_ran_out_of_is_no_sign_of_the_server(words):
     """Forty connects that failed here, after an answer: the server did not die."""
     verdicts = Verdicts(URL, "tiny", has_key=False)
