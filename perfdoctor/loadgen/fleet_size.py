@@ -1,7 +1,8 @@
 """How many driver processes a load asks for.
 
 One process takes in about 100,000 events a second before its core is full, but stamps them late long before
-that: reads queue behind each other. EVENTS_PER_S keeps a process where that is still some milliseconds.
+that, since reads queue behind each other. At 13,000 the 99th percentile of that wait was 1 ms, at 26,000 5 ms
+(benchmarks/fleet.py, two cores with other work on them).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from perfdoctor.model import Load, RequestRecord
 
-EVENTS_PER_S = 10_000  # a process; docs/loadgen, and benchmarks/fleet.py measures it anew
+EVENTS_PER_S = 20_000  # a process
 MOST_PER_STREAM = 500.0  # tokens a second of one answer: chunks that arrive together have no gap to count
 _CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 
