@@ -4,11 +4,12 @@
 
     POST /v1/chat/completions              a timed stream, as the flags say
     POST /t/ttft_ms=20&gap_ms=10&tokens=8/v1/chat/completions      the same with other timing; serial=1: one
-                                           request after the other
+                                           request after the other; chunk=4: tokens in each chunk
     POST /s/NAME/v1/chat/completions       the bytes of script NAME (SCRIPTS, or one put there by a test);
                                            NAME+NAME+...: one after the other
     PUT  /s/NAME                           a script as JSON steps
-    GET  /truth                            {X-Request-Id: {"received_ns": 1, "sent_ns": [2], "prompt": ""}}
+    GET  /truth                            {X-Request-Id: {"received_ns": 1, "sent_ns": [2], "prompt": "",
+                                           "method": "POST", "path": "/v1/...", "headers": {}, "body": ""}}
     GET  [...]/v1/models, /health          what a client looks at first
 
 Stamps are CLOCK_MONOTONIC, which a client on the same host shares; each token's text is the stamp at which it
@@ -86,14 +87,15 @@ class _Server:
         if request.method == "PUT":
             self.scripts[name] = _steps_from(json.loads(request.body))
             return await _play(whole(200, JSON, b"{}"), writer)
-        if request.method == "GET":
+        if request.method == "GET" and (kind != "s" or request.path.endswith(("/v1/models", "/health"))):
             return await _play(self._get(request.path), writer)
+        self.told[request.headers.get("x-request-id", "")] = told = request.told()
         if kind == "t":
             options = {key: float(value) for key, value in parse_qsl(name)}
-            return await self._stream(request, {**self.defaults, **options}, writer)
+            return await self._stream(request, {**self.defaults, **options}, told["sent_ns"], writer)
         if kind == "s":
             return await _play(self._script(name, request, served), writer)
-        return await self._stream(request, self.defaults, writer)
+        return await self._stream(request, self.defaults, told["sent_ns"], writer)
 
     def _get(self, path: str) -> list[Step]:
         if path == "/truth":
@@ -118,35 +120,62 @@ class _Server:
         return self.scripts.get(name, SCRIPTS["good"])
 
     async def _stream(
-        self, request: _Request, options: dict[str, float], writer: asyncio.StreamWriter
+        self, request: _Request, options: dict[str, float], sent_ns: list[int], writer: asyncio.StreamWriter
     ) -> bool:
         """Tokens due at fixed instants after the request came, or when it had its turn in a serial stream; a
         late wake-up does not move the next one."""
         async with self.turn if options.get("serial") else nullcontext():
             start_s = time.perf_counter() if options.get("serial") else request.received_ns / 1e9
-            return await self._answer_timed(request, start_s, options, writer)
+            answer = _answer_whole if b'"stream":false' in request.body else _answer_timed
+            return await answer(request, start_s, options, sent_ns, writer)
 
-    async def _answer_timed(
-        self, request: _Request, start_s: float, options: dict[str, float], writer: asyncio.StreamWriter
-    ) -> bool:
-        gap_s, tokens = options["gap_ms"] / 1e3, int(options["tokens"])
-        sent_ns: list[int] = []
-        self.told[request.headers.get("x-request-id", "")] = {
-            "received_ns": request.received_ns,
-            "sent_ns": sent_ns,
-            "prompt": str(json.loads(request.body).get("messages")),
-        }
-        writer.write(CHUNKED_HEAD + chunk(ROLE))
-        due_s = start_s + options["ttft_ms"] / 1e3
-        for _ in range(tokens):
-            await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
-            stamp_ns = time.perf_counter_ns()
-            writer.write(chunk(_token(stamp_ns)))
-            sent_ns.append(stamp_ns)
-            due_s += gap_s
-        tail = usage(tokens) if b"include_usage" in request.body else b""
-        writer.write(chunk(delta("length") + tail + DONE) + LAST_CHUNK)
-        return True
+
+async def _answer_timed(
+    request: _Request,
+    start_s: float,
+    options: dict[str, float],
+    sent_ns: list[int],
+    writer: asyncio.StreamWriter,
+) -> bool:
+    per_chunk, size = b"continuous_usage_stats" in request.body, int(options.get("chunk", 1))
+    writer.write(CHUNKED_HEAD + chunk(ROLE))
+    tokens = 0
+    for due_s in _dues(start_s, options):
+        await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
+        tokens += size
+        stamp_ns = time.perf_counter_ns()
+        writer.write(chunk(_token(stamp_ns, tokens if per_chunk else None)))
+        sent_ns.append(stamp_ns)
+    tail = usage(tokens) if b"include_usage" in request.body else b""
+    writer.write(chunk(delta("length") + tail + DONE) + LAST_CHUNK)
+    return True
+
+
+async def _answer_whole(
+    request: _Request,
+    start_s: float,
+    options: dict[str, float],
+    sent_ns: list[int],
+    writer: asyncio.StreamWriter,
+) -> bool:
+    """The same answer, not streamed: its bytes leave when its last token is due."""
+    *_, due_s = _dues(start_s, options)
+    await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
+    sent_ns.append(time.perf_counter_ns())
+    tokens = int(options["tokens"])
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": "truth " * tokens},
+        "finish_reason": "length",
+    }
+    counts = {"prompt_tokens": 7, "completion_tokens": tokens}
+    return await _play(whole(200, JSON, json.dumps({"choices": [choice], "usage": counts}).encode()), writer)
+
+
+def _dues(start_s: float, options: dict[str, float]) -> list[float]:
+    """When each chunk is due, on the clock of perf_counter."""
+    chunks = int(options["tokens"] // options.get("chunk", 1))
+    return [start_s + (options["ttft_ms"] + i * options["gap_ms"]) / 1e3 for i in range(chunks)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +185,25 @@ class _Request:
     headers: dict[str, str]
     body: bytes
     received_ns: int
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "received_ns": self.received_ns,
+            "sent_ns": [],
+            "prompt": _messages_in(self.body),
+            "method": self.method,
+            "path": self.path,
+            "headers": self.headers,
+            "body": self.body.decode("utf-8", "replace"),
+        }
+
+
+def _messages_in(body: bytes) -> str:
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return ""
+    return str(value.get("messages")) if isinstance(value, dict) else ""
 
 
 async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Request | None:
@@ -175,12 +223,14 @@ async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
 # as long as a real frame: 230 bytes with its stamp
 _FRAME = (
     b'data: {"id":"chatcmpl-b48a446c6ea53c39","object":"chat.completion.chunk","created":1796067623,'
-    b'"model":"truth","choices":[{"index":0,"delta":{"content":"%d"},"logprobs":null,"finish_reason":null}]}\n\n'
+    b'"model":"truth","choices":[{"index":0,"delta":{"content":"%d"},"logprobs":null,"finish_reason":null}]%b}\n\n'
 )
 
 
-def _token(stamp_ns: int) -> bytes:
-    return _FRAME % stamp_ns
+def _token(stamp_ns: int, tokens: int | None) -> bytes:
+    """`tokens`: how many there are by now, told in the frame."""
+    counts = b"" if tokens is None else b',"usage":{"prompt_tokens":7,"completion_tokens":%d}' % tokens
+    return _FRAME % (stamp_ns, counts)
 
 
 async def _play(steps: Sequence[Step], writer: asyncio.StreamWriter) -> bool:

@@ -49,6 +49,16 @@ def usage(output: int, **more: Any) -> bytes:
     return frame({"choices": [], "usage": counts, **more})
 
 
+def event(kind: str, **members: Any) -> bytes:
+    """An event of the Responses API, with its name on a line of its own as servers send it."""
+    return f"event: {kind}\n".encode() + frame({"type": kind, **members})
+
+
+def ended(kind: str = "completed", **members: Any) -> bytes:
+    counts = {"input_tokens": 7, "output_tokens": 3, "input_tokens_details": {"cached_tokens": 5}}
+    return event(f"response.{kind}", response={"status": kind, "usage": counts, **members})
+
+
 ROLE = delta(role="assistant", content="")
 TOKENS = [delta(content=text) for text in ("one", " two", " three")]
 FINISH = delta("stop")
@@ -63,6 +73,15 @@ HTML = b"<!DOCTYPE html><html><title>Welcome to nginx!</title></html>"
 JSON = "application/json"
 UNKNOWN = error_body("The model `nope` does not exist. Valid aliases: tiny.", type="NotFoundError", code=404)
 SSE_HEAD = head(extra="Connection: close\r\n")
+
+WHOLE = json.dumps({
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "a b c"}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 7, "completion_tokens": 3},
+}).encode()  # fmt: skip
+CREATED = event("response.created", response={"status": "in_progress"})
+THOUGHT = event("response.reasoning_text.delta", delta="hm")
+SAID = [event("response.output_text.delta", delta=text) for text in ("one", " two")]
+CALL = {"type": "function_call", "name": "look_up", "arguments": ""}
 
 SCRIPTS: dict[str, list[Step]] = {
     "good": stream(*GOOD),
@@ -131,4 +150,50 @@ SCRIPTS: dict[str, list[Step]] = {
     ],
     "no-last-chunk": [CHUNKED_HEAD, *(chunk(piece) for piece in GOOD), 0.01, CLOSE],
     "never-ends": [CHUNKED_HEAD, *(chunk(piece) for piece in GOOD), 30.0],
+    "tool-call-only": stream(
+        ROLE,
+        delta(tool_calls=[{"index": 0, "id": "a", "function": {"name": "look_up", "arguments": ""}}]),
+        delta(tool_calls=[{"index": 0, "function": {"arguments": "{}"}}]),
+        delta("tool_calls"),
+        usage(2),
+        DONE,
+    ),
+    "reasoning-first": [
+        CHUNKED_HEAD,
+        *(step for _ in range(5) for step in (chunk(delta(reasoning="hm")), 0.02)),
+        chunk(TOKENS[0]), 0.02, chunk(delta("stop") + usage(6) + DONE), LAST_CHUNK,
+    ],
+    "one-token": stream(ROLE, TOKENS[0], delta("length"), usage(1), DONE),
+    "two-choices": stream(
+        *(frame({"choices": [{"index": i, "delta": {"content": "a"}}]}) for i in (0, 1, 0, 1)),
+        *(frame({"choices": [{"index": i, "delta": {}, "finish_reason": "stop"}]}) for i in (0, 1)),
+        usage(4),
+        DONE,
+    ),
+    "half-of-two-choices": stream(
+        *(frame({"choices": [{"index": i, "delta": {"content": "a"}}]}) for i in (0, 1)),
+        frame({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
+    ),
+    "responses": stream(CREATED, THOUGHT, *SAID, ended()),
+    "responses-cut-by-limit": stream(
+        CREATED, *SAID, ended("incomplete", incomplete_details={"reason": "max_output_tokens"})
+    ),
+    "responses-call": stream(
+        CREATED,
+        event("response.output_item.added", item=CALL),
+        event("response.function_call_arguments.delta", delta="{}"),
+        ended(),
+    ),
+    "responses-truncated": stream(CREATED, *SAID, DONE),
+    "responses-error-first": stream(CREATED, event("error", message="out of memory")),
+    "responses-failed": stream(
+        CREATED, *SAID, event("response.failed", response={"error": {"message": "died"}})
+    ),
+    "whole": whole(200, JSON, WHOLE),
+    "whole-without-usage": whole(200, JSON, b'{"choices":[{"message":{"content":"a b c"}}]}'),
+    "whole-error": whole(200, JSON, error_body("out of memory")),
+    "whole-cut": [head(200, JSON, f"Content-Length: {len(WHOLE)}\r\n") + WHOLE[:-9], CLOSE],
+    "text": whole(200, "text/plain", b"hello"),
+    "204": [b"HTTP/1.1 204 No Content\r\n\r\n"],
+    "any-events": stream(b"data: one\n\n", b": keepalive\n\n", b"data: two\n\n"),
 }  # fmt: skip
