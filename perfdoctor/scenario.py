@@ -140,6 +140,8 @@ def _injected(scenario: Scenario) -> Iterator[tuple[Scenario, tuple[str, ...]]]:
             target = scenario.target
             if injection.endpoint:
                 target = msgspec.structs.replace(target, endpoint=injection.endpoint)
+            if injection.model:
+                target = msgspec.structs.replace(target, model=injection.model)
             yield msgspec.structs.replace(scenario, target=target), tuple(injection.prefix)
     except importlib.import_module("scenarios.workloads").Unavailable as reason:
         raise _Skip(str(reason)) from reason

@@ -11,6 +11,7 @@ class Injection:
 
     prefix: tuple[str, ...] = ()  # put before the local model server's command line
     endpoint: str | None = None  # the server to diagnose, where the workload started one
+    model: str | None = None  # the model to serve, where the workload made one
 
 
 class Unavailable(Exception):

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from scenarios.workloads import Injection
-
-FOLDER = Path(__file__).with_name("in_process")
+from scenarios.workloads import Injection, _in_process
 
 
 @contextlib.contextmanager
 def inject(options: Mapping[str, Any]) -> Iterator[Injection]:
-    yield Injection(prefix=("/usr/bin/env", f"PYTHONPATH={FOLDER}", f"PERFDOCTOR_THREAD={options['work']}"))
+    yield Injection(prefix=_in_process.prefix(PERFDOCTOR_THREAD=str(options["work"])))

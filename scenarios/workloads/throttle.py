@@ -32,7 +32,7 @@ ENTER = 'echo $$ > "$0" && exec "$@"'
 @contextlib.contextmanager
 def inject(options: Mapping[str, Any]) -> Iterator[Injection]:
     weights = _prepared(str(options["model"]))
-    _warm_programs()
+    warm_programs()
     with limited(disk_of(weights[0]), int(options["read_bytes_per_s"])) as group:
         evict(weights)
         yield Injection(prefix=("/bin/sh", "-c", ENTER, str(group / "cgroup.procs")))
@@ -112,7 +112,7 @@ def _prepared(model: str) -> tuple[Path, ...]:
     return source.weight_files()
 
 
-def _warm_programs() -> None:
+def warm_programs() -> None:
     """Reads the libraries into the page cache, so that the limit is felt by the weights alone."""
     command = [
         sys.executable,

@@ -1,11 +1,14 @@
-"""A thread beside the model's: this folder comes first on the PYTHONPATH of a Python server.
+"""Faults inside the model server's process: this folder comes first on the PYTHONPATH of a Python server.
 
-PERFDOCTOR_THREAD says what the thread does: `spin` computes in Python and rarely lets the interpreter lock
-go; `hash` computes in native code with the lock released. It begins a few seconds after the server's start,
-so that loading is undisturbed.
+PERFDOCTOR_THREAD says what a second thread does: `spin` computes in Python and rarely lets the interpreter
+lock go; `hash` computes in native code with the lock released. It begins a few seconds after the server's
+start, so that loading is undisturbed. PERFDOCTOR_FAULT=NAME:AMOUNT lays a function of generate_faults.py over
+transformers' generate() as soon as that is imported.
 """
 
+import importlib.util
 import os
+import sys
 import threading
 import time
 
@@ -30,5 +33,36 @@ def _run(work: str) -> None:
     {"spin": _spin, "hash": _hash}[work]()
 
 
+class _After:
+    """An import hook that does something once a module has been imported."""
+
+    def __init__(self, module, action):
+        self._module, self._action = module, action
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self._module:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            self._action(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def _lay_over(module) -> None:
+    import generate_faults
+
+    fault = getattr(generate_faults, NAME)
+    module.GenerationMixin.generate = fault(module.GenerationMixin.generate, AMOUNT)
+
+
 if work := os.environ.pop("PERFDOCTOR_THREAD", ""):
     threading.Thread(target=_run, args=(work,), name="rival", daemon=True).start()
+NAME, _, AMOUNT = os.environ.pop("PERFDOCTOR_FAULT", "").partition(":")
+if NAME:
+    sys.meta_path.insert(0, _After("transformers.generation.utils", _lay_over))
