@@ -113,13 +113,19 @@ class Observations:
         return Window(self, name, min(stamps), max(stamps))
 
     def concurrency(self, phase: PhaseName) -> int:
-        """Users of the closed loop in a phase."""
+        """Users of the closed loop in a phase; of an open loop the requests open on average, rounded."""
         for found in self.facts.phases:
             if found.name == phase and found.concurrency:
                 return found.concurrency
         if phase == "baseline":
             return 1
-        return self.facts.scenario.load.concurrency
+        load = self.facts.scenario.load
+        return load.concurrency if load.arrival == "closed" else self._open_mean(self.phase(phase))
+
+    def _open_mean(self, window: Window) -> int:
+        spans = [(r.sent_s, r.end_s) for r in self.requests if r.sent_s is not None and r.end_s is not None]
+        open_s = sum(max(0.0, min(b, window.end_s) - max(a, window.start_s)) for a, b in spans)
+        return max(1, round(open_s / window.seconds))
 
 
 @dataclass(frozen=True, slots=True)

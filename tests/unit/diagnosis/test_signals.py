@@ -9,10 +9,13 @@ from perfdoctor.diagnosis.measure import all_measures, measure_all
 from perfdoctor.diagnosis.observations import NoValue, Observations, Series, Window
 from perfdoctor.model import (
     GpuFacts,
+    Load,
+    Phase,
     ProbeState,
     RequestRecord,
     RunFacts,
     Sample,
+    Scenario,
     Signal,
     TargetFacts,
 )
@@ -483,3 +486,14 @@ def test_a_disturbed_profile_is_no_share(kernel_s: float, expected: float | None
 
     assert expected == share.value
     assert expected is not None or "other work used the CPU" in (share.missing or "")
+
+
+def test_an_open_loop_has_as_many_users_as_requests_open() -> None:
+    """Three requests open for half of the steady phase each, beside one another: 1.5, which is two."""
+    open_loop = facts(
+        scenario=Scenario(load=Load(arrival="poisson", rate=1.0)),
+        phases=(Phase(name="steady", start_s=20.0, end_s=60.0),),
+    )
+    requests = [request(id=i, sent_s=20.0, end_s=40.0) for i in range(3)]
+
+    assert 2 == signal("drive.concurrency", open_loop, requests).value
