@@ -69,5 +69,5 @@ def after(exchange: Exchange, prompt: Prompt) -> tuple[Prompt | None, float]:
     """The next turn of a conversation and the pause before it; nothing follows an answer that failed."""
     if prompt.follow_up is None or exchange.outcome != "ok":
         return None, 0.0
-    turn = prompt.follow_up("".join(getattr(exchange.answer, "texts", ())))
+    turn = prompt.follow_up("".join(exchange.answer.texts or ()))
     return turn, turn.pause_s if turn else 0.0

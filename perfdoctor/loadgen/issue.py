@@ -16,6 +16,7 @@ from perfdoctor.loadgen.exchange import Exchange
 from perfdoctor.loadgen.health import Health
 from perfdoctor.loadgen.prompts._prompt import Prompt
 from perfdoctor.loadgen.protocols._protocol import Ask
+from perfdoctor.loadgen.record import record_of
 from perfdoctor.loadgen.stage import Share, Stage
 from perfdoctor.loadgen.transports._transport import Request
 from perfdoctor.loadgen.way import Way
@@ -122,7 +123,8 @@ class Issuer:
                 self._finish(exchange, ready_ns)
 
     def _finish(self, exchange: Exchange, ready_ns: int) -> None:
-        record = exchange.record(self._clock, self._way.redactor)
+        way = self._way
+        record = record_of(exchange, self._clock, way.redactor, way.counter, self._share.worker)
         if record.phase == self._stage.phase:
             self._count(exchange, record, ready_ns)
         self._emit(record)

@@ -10,6 +10,7 @@ from perfdoctor.loadgen.prompts._prompt import Prompt, Source
 from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, make_protocol
 from perfdoctor.loadgen.refusal import Verdicts
 from perfdoctor.loadgen.replay import Trace, read_trace
+from perfdoctor.loadgen.tokens import Counter, load_counter
 from perfdoctor.loadgen.transports._choose import make_transport
 from perfdoctor.loadgen.transports._transport import Transport
 from perfdoctor.loadgen.urls import completion_url, cut
@@ -22,7 +23,10 @@ _NO_MODEL = "default"  # most single-model servers take any name
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """`ask` is what all requests have in common. A `trace` brings its own prompts, for the replay alone."""
+    """`ask` is what all requests have in common. A `trace` brings its own prompts, for the replay alone.
+
+    `counter` counts the tokens of answers whose server does not.
+    """
 
     source: Source
     protocol: Protocol
@@ -32,6 +36,7 @@ class Way:
     redactor: Redactor
     verdicts: Verdicts
     trace: Trace | None = None
+    counter: Counter | None = None
 
 
 def find_way(target: Target, load: Load, clock: Clock, secret: str | None) -> Way:
@@ -62,6 +67,7 @@ def find_way(target: Target, load: Load, clock: Clock, secret: str | None) -> Wa
         redactor=Redactor([secret or "", *header_secrets(target.headers), *url_secrets(endpoint)]),
         verdicts=Verdicts(clean_url(url), ask.model, has_key=bool(secret)),
         trace=read_trace(Path(load.replay), load.prompts, load.seed, clock.zero_ns) if load.replay else None,
+        counter=load_counter(load.prompts.tokenizer) if load.prompts.tokenizer else None,
     )
 
 
