@@ -57,6 +57,9 @@ def terminate(process: subprocess.Popen[str]) -> None:
 
 
 def kill(process: subprocess.Popen[str]) -> None:
+    """While one of its workers is stopped, and so cannot see that its socket has ended."""
+    for worker in workers_of(process)[1:]:
+        worker.suspend()
     process.kill()
 
 
@@ -168,3 +171,20 @@ def test_a_killed_worker_is_named_and_the_others_are_stopped(cases: dict[str, Ca
 
     assert "driver process 2 of 2 was killed by signal 9" in case.ended.err
     assert {0} == {row["worker"] for row in requests_in(case.cwd) if row["censored"]}
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.3])
+def test_a_ctrl_c_while_the_workers_start(server: truth.Truth, tmp_path: Path, after_s: float):
+    """The same end: no traceback of theirs, no process left."""
+    mark = uuid.uuid4().hex
+    words = ["load-test", *CLOSED, "--workers", "2", "--endpoint", server.url]
+    process = start(*words, cwd=tmp_path, env={"MARK": mark}, start_new_session=True)
+    while not workers_of(process):
+        time.sleep(0.005)
+    time.sleep(after_s)
+
+    interrupt(process)
+    ended = finish(process)
+
+    assert 130 == ended.code, ended.err
+    assert not left_over(mark)
