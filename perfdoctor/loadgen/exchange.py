@@ -63,6 +63,11 @@ class Exchange:
         """The answer came as an event stream."""
         return self._reader is not None
 
+    @property
+    def tells_tokens(self) -> bool:
+        """Its chunks are tokens: a model answered, and not any HTTP server."""
+        return self._protocol.tokens
+
     async def run(self, transport: Transport, request: Request, limit_s: float) -> None:
         """Send and read to the end. Only a cancellation is raised, after it has been noted as censored."""
         self.sent_ns = time.perf_counter_ns()

@@ -98,5 +98,6 @@ class StreamReader:
             self._template.forget()
             return
         one_token = len(events) == 1 and len(answer.token_ns) == tokens + 1
-        if was_idle and one_token and answer.beside_tokens() == known:
+        wanted = answer.texts is not None  # then every text is looked at, and the template would skip it
+        if was_idle and one_token and not wanted and answer.beside_tokens() == known:
             self._template.learn(read, answer.text, tokens)

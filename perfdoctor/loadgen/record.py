@@ -28,7 +28,7 @@ def record_of(
     at = tuple([clock.at(stamp) for stamp in answer.token_ns])
     prompt_tokens, _, cached_tokens = answer.usage_counts()
     output_tokens, source = None, None
-    if at or exchange.outcome == "ok":
+    if exchange.tells_tokens and (at or exchange.outcome == "ok"):
         output_tokens, source = count_output(answer, counter, exchange.streamed)
     prefill_s, decode_s = answer.server_times()
     first_text = redactor.clean(answer.first_text) if answer.first_text else None

@@ -174,7 +174,7 @@ SCRIPTS: dict[str, list[Step]] = {
         *(frame({"choices": [{"index": i, "delta": {"content": "a"}}]}) for i in (0, 1)),
         frame({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
     ),
-    "responses": stream(CREATED, THOUGHT, *SAID, ended()),
+    "responses-good": stream(CREATED, THOUGHT, *SAID, ended()),
     "responses-cut-by-limit": stream(
         CREATED, *SAID, ended("incomplete", incomplete_details={"reason": "max_output_tokens"})
     ),
