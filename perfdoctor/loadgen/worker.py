@@ -12,8 +12,6 @@ import signal
 import socket
 import traceback
 
-import msgspec
-
 from perfdoctor import interrupts
 from perfdoctor.clock import Clock
 from perfdoctor.errors import PerfdoctorError
@@ -31,13 +29,13 @@ PR_SET_PDEATHSIG = 1  # prctl(2)
 class Outbox:
     """Collects the records of ended requests and sends them on in batches."""
 
-    def __init__(self, channel: Channel, worker: int) -> None:
-        self._channel, self._worker = channel, worker
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._records: list[RequestRecord] = []
         self.driver: Driver | None = None
 
     def append(self, record: RequestRecord) -> None:
-        self._records.append(msgspec.structs.replace(record, worker=self._worker))
+        self._records.append(record)
         if len(self._records) >= MOST_RECORDS:
             self.flush()
 
@@ -57,7 +55,7 @@ async def work(channel: Channel) -> None:
     orders = await channel.receive()
     if not isinstance(orders, Orders):
         return
-    outbox = Outbox(channel, orders.share.worker)
+    outbox = Outbox(channel)
     try:
         driver = Driver(
             orders.target, orders.load, Clock(*orders.clock), outbox.append, orders.secret, orders.share

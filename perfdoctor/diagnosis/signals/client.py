@@ -34,10 +34,14 @@ RUNQ = _fact(
 
 @signal("client.cores.share", unit="share")
 def cores(obs: Observations) -> float:
-    """CPU time of the load generator as a share of all the host's cores: what it takes from a server here."""
+    """CPU time of the load generator as a share of all the host's cores: what it takes from a server here.
+
+    Of several driver processes the busiest is known, so this is at most too high.
+    """
     if obs.facts.target.remote:
         raise NoValue("the server runs on another host")
-    return ratio(CPU.of(obs), float(obs.facts.host.cores), "the number of cores")
+    used = CPU.of(obs) * obs.facts.client.workers
+    return ratio(used, float(obs.facts.host.cores), "the number of cores")
 
 
 @signal("client.loop_lag.share", unit="share")

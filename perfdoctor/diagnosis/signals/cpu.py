@@ -97,7 +97,9 @@ def others(obs: Observations) -> float:
     window = obs.phase("steady")
     cores = max(window.gauge("cpu", "host_cores"))
     rest = window.change("cpu", "host_busy_s").rate - window.change("cpu", "oncpu_s").rate
-    return max(0.0, ratio(rest - (obs.facts.client.cpu_share or 0.0), cores, "the number of cores"))
+    client = obs.facts.client
+    ours = (client.cpu_share or 0.0) * client.workers
+    return max(0.0, ratio(rest - ours, cores, "the number of cores"))
 
 
 @signal("cpu.quota.throttled.share", unit="share")

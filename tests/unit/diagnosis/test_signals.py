@@ -8,6 +8,7 @@ from perfdoctor.diagnosis import gpus
 from perfdoctor.diagnosis.measure import all_measures, measure_all
 from perfdoctor.diagnosis.observations import NoValue, Observations, Series, Window
 from perfdoctor.model import (
+    ClientFacts,
     GpuFacts,
     Load,
     Phase,
@@ -266,6 +267,16 @@ def test_host_idle_and_quota() -> None:
 
     assert 0.75 == pytest.approx(signal("cpu.host.idle.share", samples=samples).value)
     assert 0.5 == pytest.approx(signal("cpu.quota.throttled.share", samples=samples).value)
+
+
+@pytest.mark.parametrize(("workers", "others", "client"), [(1, 0.35, 0.15), (3, 0.05, 0.45)])
+def test_each_driver_process_counts(workers: int, others: float, client: float) -> None:
+    """Two cores: the host uses 1.5, the server 0.5, and each driver process 0.3."""
+    run = facts(client=ClientFacts(cpu_share=0.3, workers=workers))
+    samples = [sample("cpu", t, host_busy_s=1.5 * t, oncpu_s=0.5 * t, host_cores=2.0) for t in (20.0, 60.0)]
+
+    assert others == pytest.approx(signal("cpu.others.share", run, samples=samples).value)
+    assert client == pytest.approx(signal("client.cores.share", run, samples=samples).value)
 
 
 def test_gil_holders() -> None:
