@@ -84,7 +84,7 @@ class Load(Record, frozen=True, kw_only=True):
     timeout_s: float = 120.0  # whole request
     connect_timeout_s: float = 10.0
     idle_timeout_s: float | None = None  # longest pause between two reads of one answer
-    drain_s: float = 30.0  # how long open requests may finish after the last was issued
+    drain_s: float = 30.0  # how long open requests may finish after the time is over or a stop was asked for
     deadline_s: float | None = None  # of the whole load, drain included; then everything open is cancelled
     max_error_rate: float | None = None  # share of failed requests above which the run is stopped
     workers: int | None = None  # driver processes; None: as many as the machine and the pace ask for
