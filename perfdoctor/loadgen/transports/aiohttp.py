@@ -1,4 +1,4 @@
-"""HTTP/1.1 for streams, on aiohttp: connections, one redial, and the mapping of its exceptions to outcomes.
+"""HTTP/1.1 on aiohttp, for proxies and systems that our own client does not know.
 
 Environment proxies are ignored (they coalesce chunks), redirects are results, TLS is verified, and bodies are
 asked for uncompressed. A kept-alive connection that turns out to be dead before the response began is
@@ -13,12 +13,15 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
 
 from perfdoctor import __version__
+from perfdoctor.loadgen.transports._machine import limit_reached
+from perfdoctor.loadgen.transports._tls import make_context
 from perfdoctor.loadgen.transports._transport import TLS_PREFIX, Dial, Failure, Request, Sink
 from perfdoctor.model import Load, Wire
 
@@ -34,8 +37,14 @@ class AiohttpTransport:
 
     def __init__(self, origin: str, headers: Mapping[str, str], wire: Wire, load: Load) -> None:
         self._origin, self._headers, self._wire = origin, dict(headers), wire
-        self._connect_s = min(load.connect_timeout_s, load.timeout_s)
+        self._timeout = aiohttp.ClientTimeout(
+            total=None,
+            sock_connect=min(load.connect_timeout_s, load.timeout_s),
+            sock_read=load.idle_timeout_s,
+        )
+        self._tls = make_context(wire) if origin.startswith("https:") else None
         self._dead = 0  # in a row
+        self.connections_made = 0  # each took a local port, for a minute longer than it lasted
 
     async def open(self) -> None:
         self._pooled = self._session(force_close=False)
@@ -83,22 +92,50 @@ class AiohttpTransport:
             headers=request.headers,
             trace_request_ctx=dial,
             allow_redirects=False,
+            proxy=self._wire.proxy,
+            ssl=self._tls or True,
         )
 
     def _session(self, force_close: bool) -> aiohttp.ClientSession:
+        path = self._wire.unix_socket
+        make = aiohttp.TCPConnector if path is None else partial(aiohttp.UnixConnector, path)
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, force_close=force_close),
+            connector=make(limit=0, force_close=force_close),
             headers={
                 "Accept-Encoding": "identity",
                 "User-Agent": f"perfdoctor/{__version__}",
                 **self._headers,
             },
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_s),
+            timeout=self._timeout,
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=READ_BUFFER_BYTES,
-            trace_configs=[_connection_trace()],
+            trace_configs=[self._trace()],
         )
+
+    def _trace(self) -> aiohttp.TraceConfig:
+        """Fills in a request's Dial. aiohttp does not tell when TCP stood and TLS began."""
+        trace = aiohttp.TraceConfig()
+
+        async def dialled(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
+            context.trace_request_ctx.dialled_ns = time.perf_counter_ns()
+            self.connections_made += 1
+
+        async def connected(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
+            context.trace_request_ctx.connected_ns = time.perf_counter_ns()
+
+        async def reused(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
+            context.trace_request_ctx.reused = True
+
+        async def written(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
+            context.trace_request_ctx.written_ns = time.perf_counter_ns()
+
+        trace.on_connection_create_start.append(dialled)
+        trace.on_connection_create_end.append(connected)
+        trace.on_connection_reuseconn.append(reused)
+        trace.on_request_headers_sent.append(written)
+        trace.on_request_chunk_sent.append(written)
+        return trace
 
 
 async def _read(content: aiohttp.StreamReader, sink: Sink) -> None:
@@ -109,20 +146,6 @@ async def _read(content: aiohttp.StreamReader, sink: Sink) -> None:
     if not content.at_eof():
         with suppress(asyncio.TimeoutError):  # the connection is closed then, not reused
             await asyncio.wait_for(content.readany(), TAIL_S)
-
-
-def _connection_trace() -> aiohttp.TraceConfig:
-    trace = aiohttp.TraceConfig()
-
-    async def connected(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
-        context.trace_request_ctx.connected_ns = time.perf_counter_ns()
-
-    async def reused(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
-        context.trace_request_ctx.reused = True
-
-    trace.on_connection_create_end.append(connected)
-    trace.on_connection_reuseconn.append(reused)
-    return trace
 
 
 @contextmanager
@@ -153,10 +176,7 @@ def _body_ends_with_connection(response: aiohttp.ClientResponse) -> Iterator[Non
 
 def outcome_of(error: Exception) -> str:
     """The failure class of an exception that ended a request."""
-    if isinstance(
-        error,
-        (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL, ssl.SSLError),
-    ):
+    if isinstance(error, _NO_CONNECTION):
         return "connect"
     if isinstance(error, asyncio.TimeoutError):
         return "timeout"
@@ -176,14 +196,25 @@ def _outcome_of_payload_error(text: str) -> str:
 
 def describe(error: Exception) -> str:
     """What the exception says, marked when TLS is what failed; some carry no message but their name."""
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"the proxy answered {error.status} {error.message}"
     if isinstance(error, aiohttp.ClientResponseError):  # no HTTP came back
         return " ".join(error.message.split()).removesuffix(" ^")  # without aiohttp's pointer into the bytes
+    if isinstance(error, aiohttp.ClientConnectorError) and (limit := limit_reached(error.os_error)):
+        return limit
     text = str(error) or type(error).__name__
     if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, _DURING_HANDSHAKE):
         return TLS_PREFIX + "the connection was closed during the handshake"
     return TLS_PREFIX + text if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)) else text
 
 
+_NO_CONNECTION = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.InvalidURL,
+    ssl.SSLError,
+)
 # a plain connect is refused or times out; only a handshake can be cut off after it
 _DURING_HANDSHAKE = (ConnectionResetError, ConnectionAbortedError)
 

@@ -10,8 +10,6 @@ connections are no longer reused, and each request pays for its own.
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 import socket
 import ssl
 import time
@@ -21,6 +19,7 @@ from urllib.parse import urlsplit
 from perfdoctor import __version__
 from perfdoctor.loadgen.time_limit import TimeLimit
 from perfdoctor.loadgen.transports._connection import Connection, Died
+from perfdoctor.loadgen.transports._machine import limit_reached
 from perfdoctor.loadgen.transports._tls import make_context
 from perfdoctor.loadgen.transports._transport import TLS_PREFIX, Dial, Failure, Request, Sink
 from perfdoctor.model import Load, Wire
@@ -171,13 +170,8 @@ class RawTransport:
 
     def _describe(self, error: OSError, dial: Dial) -> str:
         """What the system said, with the name of the setting where this machine is the limit."""
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            return f"{os.strerror(error.errno)}: raise the limit with `ulimit -n`"
-        if error.errno == errno.EADDRNOTAVAIL:
-            return (
-                "no local port is free (EADDRNOTAVAIL): widen net.ipv4.ip_local_port_range, "
-                "or reuse connections"
-            )
+        if limit := limit_reached(error):
+            return limit
         text = str(error) or type(error).__name__
         handshake = self._tls is not None and dial.tcp_ns is not None
         return TLS_PREFIX + "the connection was closed during the handshake" if handshake else text
