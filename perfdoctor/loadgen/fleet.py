@@ -43,6 +43,8 @@ def make_driver(
     target: Target, load: Load, clock: Clock, emit: Emit, secret: str | None, workers: int | None
 ) -> Driving:
     """`workers` None: as many as the pace asks for once it is known, in this process until then."""
+    if workers and load.arrival != "closed" and load.max_in_flight:
+        workers = min(workers, load.max_in_flight)  # a process without a slot of its own could send nothing
     spare = fleet_size.cores() - 1
     if workers is None and (spare < 2 or not _clock_is_shared()):
         workers = 1

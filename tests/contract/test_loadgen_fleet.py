@@ -183,6 +183,8 @@ def test_one_process_is_this_one(monkeypatch: pytest.MonkeyPatch):
     assert "Driver" == type(make_driver(*arguments, None)).__name__
     monkeypatch.setattr(fleet_size, "cores", lambda: 8)
 
+    capped = Load(arrival="poisson", rate=1.0, max_in_flight=1)
+    assert "Driver" == type(make_driver(arguments[0], capped, *arguments[2:], 4)).__name__
     assert "Driver" == type(make_driver(*arguments, 1)).__name__
     assert "Growing" == type(make_driver(*arguments, None)).__name__
     assert "Fleet" == type(make_driver(*arguments, 2)).__name__
