@@ -92,7 +92,7 @@ def without_prompt_tail(records: Sequence[RequestRecord]) -> tuple[RequestRecord
 
 def _is_echo(group: Sequence[RequestRecord]) -> bool:
     counted = [r for r in group if r.token_source == "usage" and r.output_tokens and not r.head_chunks]
-    capped = [r for r in counted if r.finish_reason == "length"]
+    capped = [r for r in counted if _is_capped(r)]
     plain = [r for r in capped if not _marks(r)]
     if capped:
         decisive = plain or capped
@@ -100,6 +100,13 @@ def _is_echo(group: Sequence[RequestRecord]) -> bool:
     others = [r for r in counted if len(r.token_at_s) >= 4]
     surplus = [r for r in others if _chunk_surplus(r) >= 0 and _first_gap_out_of_line(r)]
     return len(others) >= 3 and len(surplus) > len(others) / 2
+
+
+def _is_capped(record: RequestRecord) -> bool:
+    """It ran to its limit. In the Responses API some servers call such an answer completed."""
+    if record.finish_reason == "completed":
+        return record.output_tokens == record.asked_tokens
+    return record.finish_reason == "length"
 
 
 def _marks(record: RequestRecord) -> int:
@@ -124,6 +131,7 @@ def _drop_head(record: RequestRecord) -> RequestRecord:
     return msgspec.structs.replace(
         record,
         token_at_s=record.token_at_s[1:],
+        token_counts=record.token_counts[1:],
         first_token_s=second,
         first_answer_s=second if answer == first else answer,
         head_chunks=1,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from perfdoctor import latency
 from perfdoctor.model import RequestRecord
 
@@ -144,3 +146,16 @@ def test_a_rare_first_chunk_is_no_prompt_tail():
     split = answer(2.0, 2.1, 2.2, tokens=2)
 
     assert (split, *others) == latency.without_prompt_tail([split, *others])
+
+
+def test_an_answer_called_completed_at_its_limit_was_cut_there():
+    """The Responses API of some servers knows no other word; the counts of the chunks move along."""
+    cut = [
+        msgspec.structs.replace(
+            answer(1.01, 9.0, 9.1, tokens=2, finish="completed"), asked_tokens=2, token_counts=(0, 1, 1)
+        )
+    ] * 3
+    free = [msgspec.structs.replace(record, asked_tokens=9) for record in cut]
+
+    assert (8.0, (1, 1)) == (latency.ttft(found := latency.without_prompt_tail(cut)[0]), found.token_counts)
+    assert tuple(free) == latency.without_prompt_tail(free)
