@@ -90,6 +90,12 @@ def url_secrets(url: str) -> tuple[str, ...]:
     return tuple(v for v in (parts.password, *values) if v)
 
 
+def has_key_in_query(url: str) -> bool:
+    """Whether a member of the query is named like a key."""
+    pairs = (pair.partition("=") for pair in urlsplit(url).query.split("&"))
+    return any(value and _SECRET_NAMES.search(name) for name, _, value in pairs)
+
+
 def clean_url(url: str) -> str:
     """The URL without userinfo and query."""
     parts = urlsplit(url)

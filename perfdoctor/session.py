@@ -79,7 +79,7 @@ def _opening_facts(run: Conduct) -> RunFacts:
     headroom.make_room(scenario.load, scenario.target)
     target = TargetFacts(kind="local", engine="perfdoctor-local", model=scenario.target.model)
     if scenario.target.endpoint:
-        run.watch.begin(f"Looking at {preflight.normalise(scenario.target.endpoint)}", "about 1 s")
+        run.watch.begin(f"Looking at {preflight.address(scenario.target)}", "about 1 s")
         target = preflight.discover(scenario.target, run.orders.secret)
         scenario = _with_target(scenario, endpoint=target.url, served_name=target.model)
     elif scenario.target.model:

@@ -12,14 +12,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import httpx
 import msgspec
 
 from perfdoctor.errors import NotOpenai, TargetError, UsageError
 from perfdoctor.preflight.failures import CONNECT_S, READ_S, explain, not_answered
-from perfdoctor.redact import Redactor, clean_url, header_secrets, url_secrets
+from perfdoctor.redact import Redactor, clean_url, has_key_in_query, header_secrets, url_secrets
 
 BODY_LIMIT = 4 * 2**20  # the longest known answer, vLLM's /metrics, has 51 kB
 
@@ -41,8 +41,34 @@ class Answer:
 
 def normalise(endpoint: str) -> str:
     """The server's root: a scheme is added when there is none; `/v1` and slashes at the end are taken off."""
+    parts = _split(endpoint)
+    if parts.query or parts.fragment:
+        raise UsageError(
+            "the endpoint's URL goes on after its path",
+            "Requests go to paths under the endpoint, where a ? or # part would be lost.",
+            "leave it out; a key goes by variable: --api-key-env NAME",
+        )
+    path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
+    return f"{parts.scheme.lower()}://{parts.netloc.removesuffix(':')}{path}"
+
+
+def whole_url(endpoint: str) -> str:
+    """The same for any HTTP, where path and query are the user's own; both may hold `{{variables}}`."""
+    parts = _split(endpoint)
+    if has_key_in_query(endpoint):
+        raise UsageError(
+            "the URL's query holds what looks like a key",
+            "It would stay readable in the shell's history, and be written into the run folder.",
+            "send it as a header: --api-key-env NAME",
+        )
+    return urlunsplit(
+        (parts.scheme.lower(), parts.netloc.removesuffix(":"), parts.path or "/", parts.query, "")
+    )
+
+
+def _split(endpoint: str) -> SplitResult:
     url = endpoint.strip()
-    if "://" not in url:
+    if "://" not in url.partition("?")[0]:
         url = "http://" + url
     try:
         parts = urlsplit(url)
@@ -58,14 +84,7 @@ def normalise(endpoint: str) -> str:
             "It would stay readable in the shell's history and in the list of processes.",
             "leave it out; a bearer key goes by variable: --api-key-env NAME",
         )
-    if parts.query or parts.fragment:
-        raise UsageError(
-            "the endpoint's URL goes on after its path",
-            "Requests go to paths under the endpoint, where a ? or # part would be lost.",
-            "leave it out; a key goes by variable: --api-key-env NAME",
-        )
-    path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
-    return f"{parts.scheme.lower()}://{parts.netloc.removesuffix(':')}{path}"
+    return parts
 
 
 class Control:

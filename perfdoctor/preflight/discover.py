@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from perfdoctor.errors import Unreachable, UsageError
 from perfdoctor.model import Target, TargetFacts
 from perfdoctor.preflight import nearby
-from perfdoctor.preflight.control import Answer, Control
+from perfdoctor.preflight.control import Answer, Control, normalise, whole_url
 from perfdoctor.preflight.engines import PATHS, Engine, Seen, model_source, option, recognise
 from perfdoctor.preflight.failures import port_of
 from perfdoctor.preflight.gguf import measure_gguf
@@ -35,6 +35,8 @@ def discover(target: Target, secret: str | None) -> TargetFacts:
     """What answers at the endpoint. Raises a TargetError when it cannot be driven."""
     if not target.endpoint:
         raise UsageError("no endpoint was named", "", "add --endpoint URL")
+    if target.api == "http":
+        return _any_http(target.endpoint)
     with Control(target.endpoint, secret, target.headers) as control:
         first = _first_answer(control)
         models = read_models(first, control, target, bool(secret))
@@ -45,6 +47,21 @@ def discover(target: Target, secret: str | None) -> TargetFacts:
     engine = recognise(seen)
     model = choose(models, target.model, engine.name, control.root)
     return _facts(control.root, local, target, engine, model, seen, processes)
+
+
+def address(target: Target) -> str:
+    """Where a target is, as it may be shown. UsageError or NotOpenai when that is no usable URL."""
+    return (whole_url if target.api == "http" else normalise)(target.endpoint or "")
+
+
+def _any_http(endpoint: str) -> TargetFacts:
+    """Nothing is asked of it: a request to any path may have effects, and there is no model to look for."""
+    url = whole_url(endpoint)
+    local = is_this_host(urlsplit(url).hostname or "")
+    processes = behind(port_of(url)) if local else Processes()
+    return TargetFacts(
+        kind="endpoint", url=url, remote=not local, engine="http", pid=processes.pid, pids=processes.pids
+    )
 
 
 def _first_answer(control: Control) -> Answer:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from perfdoctor.errors import UnknownModel
-from perfdoctor.preflight.control import Answer, normalise
+from perfdoctor.errors import UnknownModel, UsageError
+from perfdoctor.model import Target
+from perfdoctor.preflight import discover
+from perfdoctor.preflight.control import Answer, normalise, whole_url
 from perfdoctor.preflight.engines import Seen, model_source, option, recognise
 from perfdoctor.preflight.names import choose
 
@@ -185,3 +187,34 @@ def test_only_llamacpp_may_ignore_the_name() -> None:
 def test_root_of_an_endpoint(root: str, written: str) -> None:
     """A prefix before /v1 is kept."""
     assert root == normalise(written)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        ("localhost:8000/a?n=1", "http://localhost:8000/a?n=1"),
+        ("HTTPS://h/a/{{city}}?n={{id}}", "https://h/a/{{city}}?n={{id}}"),
+        ("http://h", "http://h/"),
+        ("http://h/v1/", "http://h/v1/"),
+        ("h/?back=http://other", "http://h/?back=http://other"),
+    ],
+)
+def test_the_url_of_any_http_is_taken_as_it_stands(endpoint, url):
+    """Its path and its query are the user's own."""
+    assert url == whole_url(endpoint)
+
+
+@pytest.mark.parametrize("endpoint", ["http://h/?api_key=abc", "http://h/?n=1&Token=abc", "http://me:abc@h/"])
+def test_a_key_in_the_url_of_any_http_is_refused(endpoint):
+    """It would be written into the run folder."""
+    with pytest.raises(UsageError) as found:
+        whole_url(endpoint)
+
+    assert "abc" not in str(found.value.what) and "--api-key-env" in found.value.do
+
+
+def test_nothing_is_asked_of_any_http():
+    """A request may have effects there, and the server need not even be up to be named."""
+    facts = discover(Target(endpoint="http://127.0.0.1:9/a?n=1", api="http"), None)
+
+    assert ("http://127.0.0.1:9/a?n=1", "http", None) == (facts.url, facts.engine, facts.model)
