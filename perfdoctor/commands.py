@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from perfdoctor import console, disk, store
+from perfdoctor import console, disk, limits, store
 from perfdoctor.errors import DiskFull, RunFolderError, UsageError
 from perfdoctor.model import Diagnosis, LoadSummary
 from perfdoctor.progress import Watch
@@ -41,7 +41,9 @@ def judge(path: str) -> Bundle:
     return load_bundle(store.open_run(path), diagnosed=True)
 
 
-def load_bundle(run: store.Run, *, diagnosed: bool) -> Bundle:
+def load_bundle(
+    run: store.Run, *, diagnosed: bool, slo: str | None = None, style: str | None = None
+) -> Bundle:
     """Everything a report may show. Load tests are summarised; `diagnosed` adds the verdict."""
     from perfdoctor.loadgen.summary import summarise
     from perfdoctor.reports._bundle import Bundle
@@ -77,8 +79,8 @@ def run_and_judge(orders: Orders, quiet: bool) -> Bundle:
     return bundle
 
 
-def load_test(orders: Orders, quiet: bool) -> LoadSummary:
-    """Make a run without probes and summarise it."""
+def load_test(orders: Orders, quiet: bool, style: str | None = None) -> LoadSummary:
+    """Make a run without probes and summarise it; `style` adds another tool's table."""
     from perfdoctor import session
     from perfdoctor.loadgen.summary import summarise
 
@@ -108,10 +110,44 @@ def show_summary(summary: LoadSummary, *, as_json: bool, definitions: bool) -> N
         terminal.print_summary(console.out(), summary, definitions)
 
 
-def report(path: str, form: str | None, out: Path | None, *, force: bool, definitions: bool) -> None:
-    """Render a run again. HTML goes to a file, the others to stdout unless `out` is given."""
+def check_limits(text: str) -> None:
+    """UsageError for what --slo and --fail-on do not understand, before anything is measured."""
+    limits.parse(text)
+
+
+def crossed(summary: LoadSummary, fail_on: str | None = None, stopped: str | None = None) -> bool:
+    """Whether the run is a failure to whoever asked: an SLO missed, a --fail-on met, stopped for its errors.
+
+    A limit that has no value here is not met; nobody may pass by measuring nothing.
+    """
+    missed = summary.slo is not None and summary.slo.met is not True
+    found = [limits.test(limit, summary) for limit in limits.parse(fail_on)] if fail_on else []
+    return missed or stopped is not None or any(term.met is not False for term in found)
+
+
+def report(
+    path: str,
+    form: str | None,
+    out: Path | None,
+    *,
+    force: bool = False,
+    definitions: bool = False,
+    slo: str | None = None,
+    fail_on: str | None = None,
+    style: str | None = None,
+) -> bool:
+    """Render a run again; whether a limit is crossed. HTML goes to a file, the others to stdout or `out`."""
     run = store.open_run(path)
-    bundle = load_bundle(run, diagnosed=run.facts.command != "load-test")
+    bundle = load_bundle(run, diagnosed=run.facts.command != "load-test", slo=slo, style=style)
+    _tell(run, bundle, form, out, force=force, definitions=definitions)
+    if bundle.summary is None or not (slo or fail_on):
+        return False
+    return crossed(bundle.summary, fail_on)
+
+
+def _tell(
+    run: store.Run, bundle: Bundle, form: str | None, out: Path | None, *, force: bool, definitions: bool
+) -> None:
     if form is None:
         if bundle.diagnosis is not None:
             show(bundle, as_json=False)

@@ -1,0 +1,75 @@
+"""`perfdoctor diagnose`"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perfdoctor import flags
+from perfdoctor.cli._app import app, exit_for_state
+from perfdoctor.cli._common import AsJson, Out, Quiet
+from perfdoctor.errors import CannotJudge, UsageError
+from perfdoctor.flags import Flag, Given
+
+if TYPE_CHECKING:
+    from perfdoctor.stages import Orders
+
+STEADY_S = 15.0  # how long load is driven unless told otherwise
+
+LOCAL = (
+    Flag("device", None, "Of the local model.", "cpu|cuda"),
+    Flag("dtype", None, "Of the local model.", "bfloat16"),
+    Flag("threads", None, "CPU threads of the local model.", kind=int, least=1),
+)
+OTHERS = (flags.SLO, flags.SCENARIO)
+GROUPS = (flags.TARGET, flags.LOAD, flags.PROMPTS, OTHERS, LOCAL, flags.SHAPE, flags.WIRE)
+
+
+@app.command()
+@flags.takes(*GROUPS)
+def diagnose(
+    given: Given,
+    run: Annotated[str | None, typer.Argument(help="Judge this run folder again, or `latest`.")] = None,
+    out: Out = None,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find where the time goes: drive load, sample the machine, name the bottleneck and its fix.
+
+    Examples:
+
+      perfdoctor diagnose --model tiny
+
+      perfdoctor diagnose --endpoint http://127.0.0.1:8000 -c 8
+
+      perfdoctor diagnose latest
+    """
+    from perfdoctor import commands
+
+    if run is not None:
+        if given:
+            raise UsageError("give a run folder or a target, not both", "", "see perfdoctor diagnose --help")
+        bundle = commands.judge(run)
+    else:
+        bundle = commands.run_and_judge(_orders(given, out), quiet)
+    commands.show(bundle, as_json=json)
+    if bundle.diagnosis and run is None:
+        exit_for_state(bundle.diagnosis.state)
+    if bundle.diagnosis and bundle.diagnosis.verdict.status in ("untrusted", "insufficient_evidence"):
+        raise typer.Exit(CannotJudge.exit_code)
+
+
+def _orders(given: Given, out: Out) -> Orders:
+    import msgspec
+
+    from perfdoctor.model import Load, Scenario
+
+    default = Scenario(load=Load(concurrency=4, baseline_requests=5))
+    scenario = flags.scenario_of(given, GROUPS, default)
+    options = {name: str(given[name]) for name in ("device", "dtype", "threads") if name in given}
+    target = msgspec.structs.replace(scenario.target, options={**scenario.target.options, **options})
+    load = scenario.load
+    if load.duration_s is None and load.requests is None and not load.replay:
+        load = msgspec.structs.replace(load, duration_s=STEADY_S)
+    return flags.orders("diagnose", msgspec.structs.replace(scenario, target=target, load=load), out)

@@ -1,0 +1,26 @@
+"""`perfdoctor explain`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perfdoctor.cli._app import app
+
+
+@app.command()
+def explain(
+    name: Annotated[str | None, typer.Argument(help="A rule, fix, signal, error or measure.")] = None,
+) -> None:
+    """Print the page of a rule, fix, signal, error or measure; without a name, list them.
+
+    Examples:
+
+      perfdoctor explain serial-server
+
+      perfdoctor explain ttft
+    """
+    from perfdoctor import commands
+
+    commands.explain(name)

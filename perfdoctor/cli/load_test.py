@@ -1,0 +1,72 @@
+"""`perfdoctor load-test`"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from perfdoctor import flags
+from perfdoctor.cli._app import CROSSED, app, exit_for_state
+from perfdoctor.cli._common import AsJson, Definitions, FailOn, Out, Quiet, Style
+from perfdoctor.errors import CannotJudge
+from perfdoctor.flags import Given
+
+if TYPE_CHECKING:
+    from perfdoctor.stages import Orders
+
+PER_USER = 10  # requests, where neither a number nor a time is given
+
+GROUPS = (flags.TARGET, flags.LOAD, flags.SHAPE, flags.PROMPTS, (flags.SLO, flags.SCENARIO), flags.WIRE)
+
+
+@app.command(name="load-test")
+@flags.takes(*GROUPS)
+def load_test(
+    given: Given,
+    fail_on: FailOn = None,
+    metric_style: Style = None,
+    definitions: Definitions = False,
+    out: Out = None,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Drive a server and measure what its users see.
+
+    Examples:
+
+      perfdoctor load-test --endpoint http://127.0.0.1:8000 -c 20 -n 200
+
+      perfdoctor load-test --endpoint http://127.0.0.1:8000 --rate 5/s --duration 1m --json
+
+      perfdoctor load-test --endpoint http://127.0.0.1:8000 -c 8 --slo 'ttft_p95<500ms,tpot_p95<50ms'
+
+      perfdoctor load-test --api http --endpoint http://127.0.0.1:8080/search?q={{id}} -c 4 -n 1000
+    """
+    from perfdoctor import commands
+
+    if fail_on:
+        commands.check_limits(fail_on)
+    orders = _orders(given, out)
+    summary = commands.load_test(orders, quiet, metric_style)
+    commands.show_summary(summary, as_json=json, definitions=definitions)
+    exit_for_state(summary.state)
+    if summary.trust.status == "invalid":
+        raise typer.Exit(CannotJudge.exit_code)
+    if commands.crossed(summary, fail_on):
+        raise typer.Exit(CROSSED)
+
+
+def _orders(given: Given, out: Out) -> Orders:
+    import msgspec
+
+    from perfdoctor import commands
+    from perfdoctor.model import Load, Scenario
+
+    scenario = flags.scenario_of(given, GROUPS, Scenario(load=Load(concurrency=1, warmup_requests=1)))
+    load = scenario.load
+    if load.slo:
+        commands.check_limits(load.slo)
+    if load.requests is None and load.duration_s is None and not load.replay and not load.prompts.file:
+        load = msgspec.structs.replace(load, requests=PER_USER * max(load.concurrency, 1))
+    return flags.orders("load-test", msgspec.structs.replace(scenario, load=load), out)

@@ -1,0 +1,62 @@
+"""`perfdoctor report`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perfdoctor.cli._app import CROSSED, app
+from perfdoctor.cli._common import AsJson, Definitions, FailOn, Style
+from perfdoctor.errors import UsageError
+
+
+@app.command()
+def report(
+    run: Annotated[str, typer.Argument(help="A run folder, its name, or `latest`.")] = "latest",
+    html: Annotated[bool, typer.Option("--html", help="One self-contained file.")] = False,
+    json: AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="For an issue or a wiki.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="One row per request.")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="One line per request, durations computed.")] = False,
+    slo: Annotated[str | None, typer.Option(help="Judge by this SLO instead of the run's own.")] = None,
+    fail_on: FailOn = None,
+    metric_style: Style = None,
+    definitions: Definitions = False,
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to write.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+) -> None:
+    """Show a run again, also one that was interrupted or killed.
+
+    Examples:
+
+      perfdoctor report latest
+
+      perfdoctor report latest --html -o report.html
+
+      perfdoctor report perfdoctor-runs/20261130-101500-diagnose --json
+    """
+    from perfdoctor import commands
+
+    forms = {"html": html, "json": json, "markdown": markdown, "csv": csv, "jsonl": jsonl}
+    asked = [name for name, on in forms.items() if on]
+    if len(asked) > 1:
+        raise UsageError(
+            "give one of --html, --json, --markdown, --csv and --jsonl", "", "run it once for each"
+        )
+    for limits in (slo, fail_on):
+        if limits:
+            commands.check_limits(limits)
+    crossed = commands.report(
+        run,
+        asked[0] if asked else None,
+        out,
+        force=force,
+        definitions=definitions,
+        slo=slo,
+        fail_on=fail_on,
+        style=metric_style,
+    )
+    if crossed:
+        raise typer.Exit(CROSSED)
