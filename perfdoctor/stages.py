@@ -66,8 +66,9 @@ async def drive(run: Conduct, writer: store.RunWriter, load: Load) -> None:
     """All phases, each written to run.json as it ends. Raises what made the target undrivable."""
     target = writer.facts.scenario.target
     secret, workers = run.orders.secret, load.workers
-    async with make_driver(target, load, run.clock, writer.append_request, secret, workers) as driver:
-        with _interrupts(run, driver):
+    driver = make_driver(target, load, run.clock, writer.append_request, secret, workers)
+    with _interrupts(run, driver):  # the start of several processes takes long enough for a Ctrl-C
+        async with driver:
             async for stage, title in _stages(run, load):
                 await _run_stage(run, writer, driver, stage, title)
                 if run.interrupted or driver.aborted or driver.over:

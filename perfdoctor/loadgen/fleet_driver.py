@@ -109,6 +109,8 @@ class Fleet:
 
     async def run_stage(self, stage: Stage) -> Phase:
         """Drive one stage on all workers to its end. The first of them begin when there are fewer users."""
+        if self.over:
+            return self._conclude(stage, ())
         workers = self._workers[: stage.concurrency]
         self._start_ns = stage.start_ns or time.perf_counter_ns() + LEAD_NS
         self._stage = stage
@@ -122,7 +124,7 @@ class Fleet:
             await _cancel(runs)
         if self._defect:
             raise self._defect
-        return self._conclude(ended)
+        return self._conclude(stage, ended)
 
     # -- a stage's inside
 
@@ -161,18 +163,16 @@ class Fleet:
         while self._stops < 2:
             self._stop()
 
-    def _conclude(self, ended: Sequence[Ended]) -> Phase:
+    def _conclude(self, stage: Stage, ended: Sequence[Ended]) -> Phase:
         if not self.over:
             self._give_up(self._verdicts.at_stage_end())
-        if self._stage.phase == "steady" and self._error_rate:
+        if stage.phase == "steady" and self._error_rate:
             self.stopped = self.stopped or self._error_rate.at_end()
         if not ended:
             now_s = self._clock.now()
-            return Phase(
-                name=self._stage.phase, start_s=now_s, end_s=now_s, concurrency=self._stage.concurrency
-            )
+            return Phase(name=stage.phase, start_s=now_s, end_s=now_s, concurrency=stage.concurrency)
         merged = fleet_merge.facts([end.facts for end in ended])
-        self._facts |= {self._stage.phase: merged, "last": merged}
+        self._facts |= {stage.phase: merged, "last": merged}
         self.notes += [note for end in ended for note in end.notes if note not in self.notes]
         self._over |= any(end.over for end in ended)
         return fleet_merge.phase([end.phase for end in ended])

@@ -84,8 +84,10 @@ class Channel:
         self._reader, self._writer = reader, writer
 
     def send(self, message: ToWorker | FromWorker) -> None:
-        frame = msgspec.msgpack.encode(message)
-        self._writer.write(_LENGTH.pack(len(frame)) + frame)
+        """Nothing is sent to one who is gone."""
+        if not self._writer.is_closing():
+            frame = msgspec.msgpack.encode(message)
+            self._writer.write(_LENGTH.pack(len(frame)) + frame)
 
     async def receive(self) -> ToWorker | FromWorker | None:
         """None when the other end is gone; half a message of its is lost."""

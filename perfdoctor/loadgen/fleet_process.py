@@ -30,7 +30,7 @@ from perfdoctor.loadgen.refusal import Verdicts
 from perfdoctor.loadgen.stage import Snapshot, Stage
 from perfdoctor.model import RequestRecord
 
-START_S = 60.0  # importing takes half a second; more on a machine that is busy with a model
+START_S = 20.0  # importing takes half a second; more on a machine that is busy with a model
 CLOSE_S = 2.0  # after its socket was closed
 REAP_S = 0.01
 LAST_WORDS = 2000  # characters of what a dead worker printed
@@ -51,13 +51,15 @@ class Process:
         self._waiter: asyncio.Future[Ready | Ended] | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
         self._process, self._socket = _spawn(self._output)
+        self._channel: Channel | None = None
+        self._listening: asyncio.Task[None] | None = None
 
     async def open(self, orders: Orders) -> Verdicts:
         """Returns when it is ready, with the judge of this target; raises what keeps it from that."""
         self._channel = Channel(*await asyncio.open_unix_connection(sock=self._socket))
-        self._listening = asyncio.create_task(self._listen())
+        self._listening = asyncio.create_task(self._listen(self._channel))
         try:
-            ready = await asyncio.wait_for(self._ask(orders), START_S)
+            ready = await asyncio.wait_for(self._ask(self._channel, orders), START_S)
         except asyncio.TimeoutError:
             raise self._died(f"was not ready after {START_S:.0f} s") from None
         assert isinstance(ready, Ready)
@@ -66,12 +68,13 @@ class Process:
     async def run(self, stage: Stage) -> Ended:
         """Drive one stage to its end. Raises the failure of a worker that does not reach it."""
         self.snapshot = Snapshot()
-        ended = await self._ask(Begin(stage))
+        assert self._channel
+        ended = await self._ask(self._channel, Begin(stage))
         assert isinstance(ended, Ended)
         return ended
 
     def stop(self) -> None:
-        if not self.failure:
+        if self._channel and not self.failure:
             self._channel.send(Stop())
 
     def kill(self, why: str) -> None:
@@ -81,9 +84,10 @@ class Process:
 
     async def close(self) -> None:
         """Its end within CLOSE_S, by force if need be. To it, the end of the socket is the order to go."""
-        if hasattr(self, "_channel"):
+        if self._channel:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._channel.close(), CLOSE_S)
+        if self._listening:
             self._listening.cancel()
         self._socket.close()
         if await self._reap(CLOSE_S) is None:
@@ -93,19 +97,19 @@ class Process:
 
     # -- inside
 
-    async def _ask(self, message: ToWorker) -> Ready | Ended:
+    async def _ask(self, channel: Channel, message: ToWorker) -> Ready | Ended:
         if self.failure:
             raise self.failure
         self._waiter = asyncio.get_running_loop().create_future()
-        self._channel.send(message)
+        channel.send(message)
         try:
             return await self._waiter
         finally:
             self._waiter = None
 
-    async def _listen(self) -> None:
+    async def _listen(self, channel: Channel) -> None:
         try:
-            await self._hear()
+            await self._hear(channel)
         except Exception as error:
             self.failure = self.failure or error
         if self.failure is None:
@@ -113,9 +117,9 @@ class Process:
         if self._waiter and not self._waiter.done():
             self._waiter.set_exception(self.failure)
 
-    async def _hear(self) -> None:
+    async def _hear(self, channel: Channel) -> None:
         """Until it is gone."""
-        while message := await self._channel.receive():
+        while message := await channel.receive():
             self.heard = True
             if isinstance(message, Told):
                 self.snapshot = message.snapshot

@@ -96,6 +96,26 @@ def test_a_stop_lets_open_answers_finish(server: Truth):
     assert [True] * 4 == [r.censored for r in cut]
 
 
+def test_a_stop_may_come_at_any_time(server: Truth):
+    """While the processes start it ends the stage before it begins; when they are gone it does nothing."""
+    defects: list[dict[str, Any]] = []
+    records: list[RequestRecord] = []
+
+    async def inside() -> None:
+        running = asyncio.get_running_loop()
+        running.set_exception_handler(lambda _, context: defects.append(context))
+        fleet = Fleet(Target(endpoint=server.url), Load(), Clock(), records.append, None, 2)
+        running.call_later(0.05, fleet.request_stop)
+        async with fleet:
+            await fleet.run_stage(Stage("steady", 4, requests=100))
+        fleet.request_stop()
+        await asyncio.sleep(0.01)
+
+    loop.run(inside())
+
+    assert ([], []) == (records, defects)
+
+
 def test_a_server_that_refuses_is_given_up_as_by_one_process(server: Truth):
     """The parent judges, since a process alone sees too few answers."""
     records, _, fleet = drive(server.scripted("401"), Load(), Stage("steady", 4, duration_s=30.0))
