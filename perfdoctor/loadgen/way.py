@@ -43,9 +43,13 @@ def find_way(target: Target, load: Load, clock: Clock, secret: str | None) -> Wa
     endpoint = target.endpoint or ""
     make_source = load_member("perfdoctor.loadgen.prompts", load.prompts.source, "SOURCE")[0]
     source: Source = make_source(load.prompts, load.seed, clock.zero_ns)
-    protocol = make_protocol(target, load.seed, source.variables, source.speaks)
+    trace = read_trace(Path(load.replay), load.prompts, load.seed, clock.zero_ns) if load.replay else None
+    said = trace.source if trace else source
+    protocol = make_protocol(target, load.seed, said.variables, said.speaks)
     if protocol.fixed:
         source = _Nothing()
+    elif not protocol.tokens:
+        source = said  # the variables of a template stand in its rows alone
     url = endpoint if protocol.absolute else completion_url(endpoint, protocol.path)
     origin, path = cut(url)
     ask = Ask(
@@ -66,7 +70,7 @@ def find_way(target: Target, load: Load, clock: Clock, secret: str | None) -> Wa
         ask=ask,
         redactor=Redactor([secret or "", *header_secrets(target.headers), *url_secrets(endpoint)]),
         verdicts=Verdicts(clean_url(url), ask.model, has_key=bool(secret)),
-        trace=read_trace(Path(load.replay), load.prompts, load.seed, clock.zero_ns) if load.replay else None,
+        trace=trace,
         counter=load_counter(load.prompts.tokenizer) if load.prompts.tokenizer else None,
     )
 

@@ -267,6 +267,23 @@ def test_a_template_is_filled_anew_for_each_request(server, tmp_path):
     assert first == bodies(seed=1) != bodies(seed=2)
 
 
+def test_a_trace_fills_templates_too(server, tmp_path):
+    """Its rows' members are variables, before the replay as well."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"at_s":0,"prompt":"a","city":"Bonn"}\n{"at_s":0.01,"prompt":"b","city":"Ulm"}\n')
+    records: list[RequestRecord] = []
+    load = Load(arrival="replay", replay=str(trace))
+    target = Target(endpoint=server.scripted("text"), api="http", body="{{city}}")
+
+    async def conduct() -> None:
+        async with Driver(target, load, Clock(), records.append) as driver:
+            await driver.run_stage(Stage("baseline", 1, requests=1))
+            await driver.run_stage(Stage("steady", None))
+
+    loop.run(conduct())
+    assert ["Bonn", "Bonn", "Ulm"] == [asked(server, record)["body"] for record in records]
+
+
 def test_an_unknown_variable_is_refused_before_anything_is_sent(server):
     """Named, with those that exist."""
     with pytest.raises(UsageError, match="town"):
