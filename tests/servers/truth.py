@@ -36,23 +36,17 @@ from urllib.parse import parse_qsl
 from urllib.request import Request, urlopen
 
 from tests.servers.truth_scripts import (
-    CHUNKED_HEAD,
     CLOSE,
-    DONE,
     EXIT,
     JSON,
-    LAST_CHUNK,
     RESET,
-    ROLE,
     SCRIPTS,
     Step,
-    chunk,
-    delta,
     error_body,
     head,
-    usage,
     whole,
 )
+from tests.servers.truth_timed import answer_in_chunks, answer_whole
 
 ROOT = Path(__file__).parents[2]
 MODEL = "truth"
@@ -122,60 +116,12 @@ class _Server:
     async def _stream(
         self, request: _Request, options: dict[str, float], sent_ns: list[int], writer: asyncio.StreamWriter
     ) -> bool:
-        """Tokens due at fixed instants after the request came, or when it had its turn in a serial stream; a
-        late wake-up does not move the next one."""
+        """Timed from when the request came, or from when it had its turn in a serial stream."""
         async with self.turn if options.get("serial") else nullcontext():
             start_s = time.perf_counter() if options.get("serial") else request.received_ns / 1e9
-            answer = _answer_whole if b'"stream":false' in request.body else _answer_timed
-            return await answer(request, start_s, options, sent_ns, writer)
-
-
-async def _answer_timed(
-    request: _Request,
-    start_s: float,
-    options: dict[str, float],
-    sent_ns: list[int],
-    writer: asyncio.StreamWriter,
-) -> bool:
-    per_chunk, size = b"continuous_usage_stats" in request.body, int(options.get("chunk", 1))
-    writer.write(CHUNKED_HEAD + chunk(ROLE))
-    tokens = 0
-    for due_s in _dues(start_s, options):
-        await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
-        tokens += size
-        stamp_ns = time.perf_counter_ns()
-        writer.write(chunk(_token(stamp_ns, tokens if per_chunk else None)))
-        sent_ns.append(stamp_ns)
-    tail = usage(tokens) if b"include_usage" in request.body else b""
-    writer.write(chunk(delta("length") + tail + DONE) + LAST_CHUNK)
-    return True
-
-
-async def _answer_whole(
-    request: _Request,
-    start_s: float,
-    options: dict[str, float],
-    sent_ns: list[int],
-    writer: asyncio.StreamWriter,
-) -> bool:
-    """The same answer, not streamed: its bytes leave when its last token is due."""
-    *_, due_s = _dues(start_s, options)
-    await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
-    sent_ns.append(time.perf_counter_ns())
-    tokens = int(options["tokens"])
-    choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": "truth " * tokens},
-        "finish_reason": "length",
-    }
-    counts = {"prompt_tokens": 7, "completion_tokens": tokens}
-    return await _play(whole(200, JSON, json.dumps({"choices": [choice], "usage": counts}).encode()), writer)
-
-
-def _dues(start_s: float, options: dict[str, float]) -> list[float]:
-    """When each chunk is due, on the clock of perf_counter."""
-    chunks = int(options["tokens"] // options.get("chunk", 1))
-    return [start_s + (options["ttft_ms"] + i * options["gap_ms"]) / 1e3 for i in range(chunks)]
+            answer = answer_whole if b'"stream":false' in request.body else answer_in_chunks
+            await answer(request.body, start_s, options, sent_ns, writer)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,19 +164,6 @@ async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
     headers = {key.lower(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     return _Request(method, path, headers, body, time.perf_counter_ns())
-
-
-# as long as a real frame: 230 bytes with its stamp
-_FRAME = (
-    b'data: {"id":"chatcmpl-b48a446c6ea53c39","object":"chat.completion.chunk","created":1796067623,'
-    b'"model":"truth","choices":[{"index":0,"delta":{"content":"%d"},"logprobs":null,"finish_reason":null}]%b}\n\n'
-)
-
-
-def _token(stamp_ns: int, tokens: int | None) -> bytes:
-    """`tokens`: how many there are by now, told in the frame."""
-    counts = b"" if tokens is None else b',"usage":{"prompt_tokens":7,"completion_tokens":%d}' % tokens
-    return _FRAME % (stamp_ns, counts)
 
 
 async def _play(steps: Sequence[Step], writer: asyncio.StreamWriter) -> bool:
