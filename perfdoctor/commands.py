@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import msgspec
 
 from perfdoctor import console, disk, limits, store
 from perfdoctor.errors import DiskFull, RunFolderError, UsageError
-from perfdoctor.model import Diagnosis, LoadSummary
+from perfdoctor.model import Diagnosis, LoadSummary, RequestRecord
 from perfdoctor.progress import Watch
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def load_bundle(
             console.say(f"{name}: {count} damaged lines are left out")
     return Bundle(
         diagnosis=judge_folder(run) if diagnosed else None,
-        summary=summarise(run.facts, run.state, requests),
+        summary=_styled(summarise(run.facts, run.state, requests, samples, slo), requests, style),
         facts=run.facts,
         requests=requests,
         samples=samples,
@@ -87,7 +88,18 @@ def load_test(orders: Orders, quiet: bool, style: str | None = None) -> LoadSumm
     with Watch(quiet) as watch:
         run = store.open_run(session.conduct(orders, watch))
     watch.note(f"Run folder: {run.path}")
-    return summarise(run.facts, run.state, run.read_requests())
+    requests = run.read_requests()
+    return _styled(summarise(run.facts, run.state, requests, run.read_samples()), requests, style)
+
+
+def _styled(summary: LoadSummary, requests: Sequence[RequestRecord], style: str | None) -> LoadSummary:
+    """With another tool's table beside ours, where one was asked for."""
+    if style is None:
+        return summary
+    from perfdoctor import registry
+
+    rows = registry.load_member("perfdoctor.loadgen.styles", style, "STYLE")[0].rows(requests)
+    return msgspec.structs.replace(summary, style=style, styled=rows)
 
 
 def show(bundle: Bundle, *, as_json: bool) -> None:

@@ -19,11 +19,27 @@ DEFINITIONS = {
     "ttft": "time to first token: from the request sent to the first chunk with generated payload "
     "(reasoning counts; role-only chunks and an echo of the prompt's tail do not)",
     "ttfa": "time to first answer: from sent to the first chunk that is no reasoning",
-    "tpot": "time per output token after the first: (last token - first token) / (output tokens - 1)",
+    "tpot": "time per output token after the first chunk: (last token - first token) / (output tokens - "
+    "those of the first chunk, one where that is not known)",
+    "itl": "inter-token latency: the pause before a chunk, divided among its tokens; only where the tokens "
+    "of each chunk are known",
     "gap": "pause between two chunks with payload; a chunk may hold several tokens",
-    "e2e": "end to end: from sent to the last token, as a reader of the answer sees it",
+    "e2e": "end to end: from sent to the last token, as a reader of the answer sees it; of an answer in one "
+    "piece, to its end",
+    "ttft_from_schedule": "time to first token counted from when the schedule wanted the request sent",
+    "ttfa_from_schedule": "time to first answer counted from then",
     "e2e_from_schedule": "end to end counted from when the schedule wanted the request sent",
+    "e2e_with_failures": "end to end, each failed request counted as endless",
     "error_latency": "from sent to the failure, for failed requests",
+    "user_tokens_per_s": "tokens a second that one user sees after the first chunk: 1 / tpot",
+}
+STAGES = {
+    "pool_wait": "from sent to the dial, or on a kept connection to the bytes being written",
+    "connect": "from the dial to a TCP connection",
+    "tls": "the TLS handshake",
+    "headers": "from the request written to the head of the answer",
+    "first_byte": "from the head to the first of the body",
+    "transfer": "from the first of the body to its end",
 }
 
 
@@ -39,24 +55,77 @@ def ttfa(record: RequestRecord) -> float | None:
     return _span(record.sent_s, record.first_answer_s)
 
 
+def answered_s(record: RequestRecord) -> float | None:
+    """When the answer was there: its last token, or the end of one that came in one piece."""
+    if record.last_token_s is None and not record.token_at_s and record.outcome == "ok":
+        return record.end_s
+    return record.last_token_s
+
+
 def e2e(record: RequestRecord) -> float | None:
-    return _span(record.sent_s, record.last_token_s)
+    return _span(record.sent_s, answered_s(record))
+
+
+def ttft_from_schedule(record: RequestRecord) -> float | None:
+    return _span(record.due_s, record.first_token_s)
+
+
+def ttfa_from_schedule(record: RequestRecord) -> float | None:
+    return _span(record.due_s, record.first_answer_s)
 
 
 def e2e_from_schedule(record: RequestRecord) -> float | None:
-    return _span(record.due_s, record.last_token_s)
+    return _span(record.due_s, answered_s(record))
 
 
 def tpot(record: RequestRecord) -> float | None:
-    """None below two tokens: one token has no pace."""
+    """None where nothing came after the first chunk: one chunk has no pace."""
     span = _span(record.first_token_s, record.last_token_s)
-    if span is None or record.output_tokens is None or record.output_tokens < 2:
+    if span is None or record.output_tokens is None or len(record.token_at_s) < 2:
         return None
-    return span / (record.output_tokens - 1)
+    later = record.output_tokens - (record.token_counts[0] if record.token_counts else 1)
+    return span / later if later > 0 else None
 
 
 def gaps(record: RequestRecord) -> tuple[float, ...]:
     return tuple(b - a for a, b in itertools.pairwise(record.token_at_s))
+
+
+def token_counts(record: RequestRecord) -> tuple[int, ...]:
+    """Tokens of each chunk; empty where they are not known.
+
+    As the server told them, or one each where an answer that was cut at its limit, so that no end mark is
+    among its tokens, came in as many chunks as tokens.
+    """
+    if record.token_counts:
+        return record.token_counts
+    exact = record.token_source == "usage" and record.finish_reason == "length"
+    if exact and record.output_tokens == len(record.token_at_s):
+        return (1,) * len(record.token_at_s)
+    return ()
+
+
+def inter_token(record: RequestRecord) -> list[float]:
+    """One value per token after the first chunk; of those that came together, each its part of the pause."""
+    counts = token_counts(record)
+    found: list[float] = []
+    for gap, tokens in zip(gaps(record), counts[1:], strict=False):
+        if tokens > 0:
+            found += [gap / tokens] * tokens
+    return found
+
+
+def stages(record: RequestRecord) -> dict[str, float | None]:
+    """The way of a request before and around its answer, by STAGES."""
+    dialled = record.dialled_s
+    return {
+        "pool_wait": _span(record.sent_s, record.written_s if dialled is None else dialled),
+        "connect": _span(dialled, record.tcp_s),
+        "tls": _span(record.tcp_s, record.connected_s),
+        "headers": _span(record.written_s, record.headers_s),
+        "first_byte": _span(record.headers_s, record.first_event_s),
+        "transfer": _span(record.first_event_s, record.end_s),
+    }
 
 
 def ok_records(records: Iterable[RequestRecord]) -> tuple[RequestRecord, ...]:

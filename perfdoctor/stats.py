@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from perfdoctor.model import Spread
 
+INTERVAL_MIN_N = 10  # below this the normal approximation says nothing
 P99_MIN_N = 100  # below this the p99 is one of the two largest values, which is no percentile
 
 
@@ -17,7 +18,10 @@ def percentile(values: Sequence[float], p: float) -> float | None:
     """
     if not values:
         return None
-    ordered = sorted(values)
+    return _rank(sorted(values), p)
+
+
+def _rank(ordered: Sequence[float], p: float) -> float:
     return ordered[max(0, math.ceil(p * len(ordered)) - 1)]
 
 
@@ -30,10 +34,11 @@ def percentile_interval(values: Sequence[float], p: float, z: float = 1.96) -> t
 
     None below 10 values, where the approximation says nothing.
     """
-    n = len(values)
-    if n < 10:
-        return None
-    ordered = sorted(values)
+    return None if len(values) < INTERVAL_MIN_N else _interval(sorted(values), p, z)
+
+
+def _interval(ordered: Sequence[float], p: float, z: float = 1.96) -> tuple[float, float]:
+    n = len(ordered)
     half = z * math.sqrt(n * p * (1 - p))
     low = max(0, math.floor(n * p - half) - 1)
     high = min(n - 1, math.ceil(n * p + half) - 1)
@@ -45,13 +50,17 @@ def spread(values: Sequence[float]) -> Spread:
     if not values:
         return Spread()
     ordered = sorted(values)
+    n = len(ordered)
+    shares = {"p50": 0.50, "p90": 0.90, "p95": 0.95} | ({"p99": 0.99} if n >= P99_MIN_N else {})
+    between = {name: _interval(ordered, p) for name, p in shares.items()} if n >= INTERVAL_MIN_N else {}
     return Spread(
-        n=len(ordered),
+        n=n,
         mean=mean(ordered),
         min=ordered[0],
-        p50=percentile(ordered, 0.50),
-        p90=percentile(ordered, 0.90),
-        p95=percentile(ordered, 0.95),
-        p99=percentile(ordered, 0.99) if len(ordered) >= P99_MIN_N else None,
+        p50=_rank(ordered, 0.50),
+        p90=_rank(ordered, 0.90),
+        p95=_rank(ordered, 0.95),
+        p99=_rank(ordered, 0.99) if n >= P99_MIN_N else None,
         max=ordered[-1],
+        intervals=between,
     )

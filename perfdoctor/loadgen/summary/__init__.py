@@ -1,0 +1,160 @@
+"""What a load test found: counts, rates and latencies of the steady phase. Pure.
+
+Latencies are those of the requests that succeeded; failed ones have a row of their own, and one in which each
+of them counts as endless.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from perfdoctor import latency, limits, stats, trust
+from perfdoctor.loadgen import arrivals
+from perfdoctor.loadgen.summary._counts import count_requests, count_tokens
+from perfdoctor.loadgen.summary._course import course
+from perfdoctor.loadgen.summary._notes import ending, notes
+from perfdoctor.loadgen.summary._server import server_view
+from perfdoctor.loadgen.summary._window import Window, busy_window, find_window, rates
+from perfdoctor.model import (
+    Arrivals,
+    Load,
+    LoadSummary,
+    RequestRecord,
+    RunFacts,
+    Sample,
+    SloResult,
+    Spread,
+)
+
+__all__ = ["busy_window", "summarise", "with_slo"]
+
+_OF_REQUEST: dict[str, Callable[[RequestRecord], float | None]] = {
+    "ttft": latency.ttft,
+    "ttfa": latency.ttfa,
+    "tpot": latency.tpot,
+    "e2e": latency.e2e,
+    "ttft_from_schedule": latency.ttft_from_schedule,
+    "ttfa_from_schedule": latency.ttfa_from_schedule,
+    "e2e_from_schedule": latency.e2e_from_schedule,
+    "user_tokens_per_s": lambda r: 1 / pace if (pace := latency.tpot(r)) else None,
+}
+
+
+def summarise(
+    facts: RunFacts,
+    state: str,
+    records: Sequence[RequestRecord],
+    samples: Iterable[Sample] = (),
+    slo: str | None = None,
+) -> LoadSummary:
+    """The steady phase of a run; a run without one has no rates and no latencies, and says so with n = 0.
+
+    `slo` replaces the run's own.
+    """
+    load = facts.scenario.load
+    cleaned = latency.without_prompt_tail(records)
+    steady = [r for r in cleaned if r.phase == "steady"]
+    before = [r for r in cleaned if r.phase == "warmup"]
+    answered = latency.ok_records(steady)
+    failed = [r for r in steady if r.outcome != "ok" and not r.censored]
+    window = find_window(load, steady, before)
+    counts = count_requests(load, steady, answered, failed)
+    served = [*before, *steady]
+    tokens = count_tokens(steady, answered, window)
+    spreads: dict[str, Any] = {name: _spread(answered, of) for name, of in _OF_REQUEST.items()}
+    inter_token = [value for r in answered for value in latency.inter_token(r)]
+    summary = LoadSummary(
+        run=facts.run,
+        state=state,
+        requests=counts,
+        trust=trust.judge(facts.client, steady),
+        rates=rates(load, served, window),
+        **spreads,
+        itl=stats.spread(inter_token) if inter_token else None,
+        gap=stats.spread([gap for r in answered for gap in latency.gaps(r)]),
+        e2e_with_failures=_with_failures(spreads["e2e"], answered, len(failed)),
+        error_latency=stats.spread(latency.present(map(_duration, failed))),
+        stages=_stages(answered),
+        arrivals=_arrivals(load, steady),
+        tokens=tokens,
+        server=server_view(samples, window),
+        course=course(served, window),
+        notes=(*ending(facts, state), *notes(load, steady, answered, counts, tokens)),
+        errors={r.outcome: r.error or "" for r in reversed(failed)},
+    )
+    text = slo or load.slo
+    return with_slo(summary, text, steady, window) if text else summary
+
+
+def with_slo(
+    summary: LoadSummary, text: str, steady: Sequence[RequestRecord], window: Window | None
+) -> LoadSummary:
+    """The summary judged by an SLO. Goodput counts the good requests that ended in the window."""
+    import msgspec
+
+    wanted = limits.parse(text)
+    ended = [r for r in steady if not r.censored]
+    good = [r for r in ended if limits.is_good(r, wanted)]
+    inside = [r for r in good if window and r.end_s is not None and window[0] < r.end_s <= window[1]]
+    width_s = window[1] - window[0] if window else 0.0
+    result = SloResult(
+        text=text,
+        goodput_per_s=len(inside) / width_s if width_s > 0 else None,
+        good_share=len(good) / len(ended) if ended else None,
+    )
+    summary = msgspec.structs.replace(summary, slo=result)
+    terms = tuple(limits.test(limit, summary) for limit in wanted)
+    met = None if any(t.met is None for t in terms) else all(t.met for t in terms)
+    if any(t.met is False for t in terms):
+        met = False
+    return msgspec.structs.replace(summary, slo=msgspec.structs.replace(result, terms=terms, met=met))
+
+
+def _spread(records: Sequence[RequestRecord], of: Callable[[RequestRecord], float | None]) -> Spread:
+    return stats.spread(latency.present(map(of, records)))
+
+
+def _with_failures(e2e: Spread, answered: Sequence[RequestRecord], failed: int) -> Spread:
+    """Percentiles that fall among the failures are endless, so None; a mean there is none."""
+    if not failed:
+        return e2e
+    import msgspec
+
+    found = stats.spread([*latency.present(map(latency.e2e, answered)), *[math.inf] * failed])
+
+    def finite(value: float | None) -> float | None:
+        return value if value is not None and math.isfinite(value) else None
+
+    changes = {
+        name: finite(getattr(found, name)) for name in ("mean", "min", "p50", "p90", "p95", "p99", "max")
+    }
+    between = {
+        name: pair for name, pair in found.intervals.items() if all(math.isfinite(edge) for edge in pair)
+    }
+    return msgspec.structs.replace(found, intervals=between, **changes)
+
+
+def _stages(answered: Sequence[RequestRecord]) -> dict[str, Spread]:
+    """Only those that some request went through."""
+    values: dict[str, list[float]] = {name: [] for name in latency.STAGES}
+    for record in answered:
+        for name, value in latency.stages(record).items():
+            if value is not None:
+                values[name].append(value)
+    return {name: stats.spread(found) for name, found in values.items() if found}
+
+
+def _arrivals(load: Load, steady: Sequence[RequestRecord]) -> Arrivals | None:
+    """Later turns of conversations are due when the one before was answered, and not by the schedule."""
+    scheduled = [r for r in steady if (r.turn or 1) == 1]
+    if load.arrival == "closed" or not scheduled:
+        return None
+    return arrivals.check(load.arrival, [r.due_s for r in scheduled], [r.sent_s for r in scheduled])
+
+
+def _duration(record: RequestRecord) -> float | None:
+    if record.sent_s is None or record.end_s is None:
+        return None
+    return record.end_s - record.sent_s
