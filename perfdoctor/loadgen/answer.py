@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 MOST = 10**8  # tokens; the longest contexts hold ten million
-_NO_JSON = msgspec.Raw(b"null")
+_NO_JSON = msgspec.Raw()
 
 
 class Usage(msgspec.Struct):
@@ -27,30 +27,26 @@ class Usage(msgspec.Struct):
 class Answer:
     """The contents of one answer. `error` is the text of an in-band error."""
 
-    __slots__ = (
-        "_choices", "_counted", "_held", "choice", "done", "error", "finish_reason", "first_answer_ns",
-        "first_event_ns", "first_text", "text", "texts", "thoughts", "timings", "token_counts", "token_ns",
-        "usage",
-    )  # fmt: skip
+    # An answer changes few of these, and a class's value costs nothing to set.
+    _held = 0  # tokens that came without text since the last chunk
+    texts: list[str] | None = None  # of the answer, in order; None: not wanted
+    thoughts: list[str] | None = None  # of the reasoning before it
+    choice: Any = None  # index of the choice that was noted last
+    first_event_ns: int | None = None
+    first_answer_ns: int | None = None
+    first_text: str | None = None
+    text: Any = None  # payload of the last token that was parsed; a tool call is no text
+    finish_reason: str | None = None
+    done = False  # [DONE] came
+    error: str | None = None
+    usage = _NO_JSON  # the last one seen, decoded when the request ends
+    timings = _NO_JSON  # llama.cpp
 
     def __init__(self) -> None:
         self.token_ns: list[int] = []  # one stamp a chunk with generated payload
         self.token_counts: list[int] = []  # tokens of each; another length than token_ns: not known
         self._counted: dict[int, int] = {}  # tokens told so far, by choice
-        self._held = 0  # tokens that came without text since the last chunk
-        self.texts: list[str] | None = None  # of the answer, in order; None: not wanted
-        self.thoughts: list[str] | None = None  # of the reasoning before it
-        self.choice: Any = None  # index of the choice that was noted last
         self._choices: dict[int, bool] = {}  # whether each has finished
-        self.first_event_ns: int | None = None
-        self.first_answer_ns: int | None = None
-        self.first_text: str | None = None
-        self.text: Any = None  # payload of the last token that was parsed; a tool call is no text
-        self.finish_reason: str | None = None
-        self.done = False  # [DONE] came
-        self.error: str | None = None
-        self.usage: msgspec.Raw = _NO_JSON  # the last one seen, decoded when the request ends
-        self.timings: msgspec.Raw = _NO_JSON  # llama.cpp
 
     def begin(self, reasoning: bool, at_ns: int) -> None:
         """Called after each token until the first that is no reasoning."""
@@ -113,6 +109,8 @@ class Answer:
 
         The output includes the reasoning, in every API that tells both.
         """
+        if not self.usage:
+            return None, None, None
         usage = decode_or_none(self.usage, Usage) or Usage()
         details = usage.prompt_tokens_details or usage.input_tokens_details
         cached = details.get("cached_tokens") if isinstance(details, dict) else None

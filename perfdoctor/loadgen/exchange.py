@@ -13,7 +13,7 @@ from perfdoctor.loadgen.answer import Answer
 from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, without_refused
 from perfdoctor.loadgen.reading import StreamReader
 from perfdoctor.loadgen.sse import EventTooLong
-from perfdoctor.loadgen.time_limit import TimeLimit
+from perfdoctor.loadgen.time_limit import TimeLimits
 from perfdoctor.loadgen.transports._transport import Dial, Failure, Request, Transport
 from perfdoctor.model import PhaseName
 
@@ -29,34 +29,31 @@ _UNREADABLE = (msgspec.MsgspecError, EventTooLong, RecursionError)
 class Exchange:
     """A request in progress; stamps are raw perf_counter_ns."""
 
-    __slots__ = (
-        "_body", "_protocol", "_reader", "_room", "_type", "_whole", "answer", "ask", "body_bytes",
-        "censored", "dial", "due_ns", "end_ns", "error", "headers_ns", "id", "outcome", "phase", "reads",
-        "retry_after_s", "sent_ns", "status", "without_refused",
-    )  # fmt: skip
+    # A request that goes well changes few of these, and a class's value costs nothing to set.
+    sent_ns: int | None = None
+    headers_ns: int | None = None
+    end_ns: int | None = None
+    status: int | None = None
+    retry_after_s: float | None = None
+    body_bytes = 0
+    reads = 0  # of the connection that brought body
+    outcome = "ok"
+    error: str | None = None
+    censored = False
+    without_refused: Ask | None = None  # what to ask instead of what the server has refused
+    _reader: StreamReader | None = None  # None: the body is an answer in one piece, or evidence
+    _whole = False
+    _body: list[bytes] | None = None
+    _room = 0  # bytes of the body that may still be kept
+    _type = ""
+    _read_ns = 0  # stamp of the last read
 
     def __init__(self, id: int, phase: PhaseName, due_ns: int, protocol: Protocol, ask: Ask) -> None:
         self.id, self.phase, self.due_ns, self.ask = id, phase, due_ns, ask
         self._protocol = protocol
-        self._reader: StreamReader | None = None  # None: the body is an answer in one piece, or evidence
-        self._whole = False
-        self._body: list[bytes] = []
-        self._room = 0  # bytes of the body that may still be kept
-        self._type = ""
-        self.sent_ns: int | None = None
-        self.headers_ns: int | None = None
-        self.end_ns: int | None = None
-        self.status: int | None = None
-        self.retry_after_s: float | None = None
-        self.body_bytes = self.reads = 0
-        self.outcome = "ok"
-        self.error: str | None = None
-        self.censored = False
-        self.without_refused: Ask | None = None  # what to ask instead of what the server has refused
-        self.answer = Answer()
+        self.answer, self.dial = Answer(), Dial()
         if ask.keep_text:
             self.answer.texts, self.answer.thoughts = [], []
-        self.dial = Dial()
 
     @property
     def streamed(self) -> bool:
@@ -68,11 +65,11 @@ class Exchange:
         """Its chunks are tokens: a model answered, and not any HTTP server."""
         return self._protocol.tokens
 
-    async def run(self, transport: Transport, request: Request, limit_s: float) -> None:
+    async def run(self, transport: Transport, request: Request, limits: TimeLimits) -> None:
         """Send and read to the end. Only a cancellation is raised, after it has been noted as censored."""
         self.sent_ns = time.perf_counter_ns()
         try:
-            with TimeLimit(limit_s):
+            with limits.start():
                 await transport.send(request, self, self.dial)
             self._conclude()
         except asyncio.CancelledError:
@@ -92,7 +89,8 @@ class Exchange:
 
     def on_head(self, status: int, headers: Mapping[str, str], at_ns: int) -> None:
         self.headers_ns, self.status = at_ns, status
-        self.retry_after_s = _retry_after(headers.get("retry-after"))
+        if "retry-after" in headers:
+            self.retry_after_s = _retry_after(headers["retry-after"])
         good, wants_stream = 200 <= status < 300, self.ask.stream and self._protocol.tokens
         # where a stream was asked for, a response that names no type is given the benefit of the doubt
         named = headers.get("content-type", STREAM if wants_stream else "")
@@ -107,12 +105,16 @@ class Exchange:
 
     def on_body(self, read: bytes, at_ns: int) -> bool:
         self.body_bytes += len(read)
-        self.reads += 1
+        if at_ns != self._read_ns:  # pieces of one read share its stamp
+            self._read_ns = at_ns
+            self.reads += 1
         if self._reader:
             return self._reader.feed(read, at_ns)
         if self.answer.first_event_ns is None:
             self.answer.first_event_ns = at_ns
         if self._room:
+            if self._body is None:
+                self._body = []
             self._body.append(read[: self._room])
             self._room -= len(self._body[-1])
         return self._full()
@@ -136,14 +138,14 @@ class Exchange:
         elif self._whole:
             self._read_whole()
         else:
-            self._refused(b"".join(self._body).decode("utf-8", "replace"))
+            self._refused(b"".join(self._body or ()).decode("utf-8", "replace"))
 
     def _read_whole(self) -> None:
         if self._full():
             self._fail("bad_stream", f"the answer exceeds {WHOLE_BYTES // 2**20} MiB")
             return
         at_ns = time.perf_counter_ns()
-        self._protocol.read_whole(self.status or 0, {}, b"".join(self._body), at_ns, self.answer)
+        self._protocol.read_whole(self.status or 0, {}, b"".join(self._body or ()), at_ns, self.answer)
         if self.answer.error is not None:
             self._fail("in_band_error", self.answer.error)
 
@@ -155,8 +157,10 @@ class Exchange:
         self._fail(f"http_{self.status}", message_in(body))
 
     def _break_off(self, outcome: str, why: str) -> None:
-        """What came too late to matter is no failure: the server had said that it was finished."""
-        if not self.answer.complete or self.answer.error:
+        """What came too late to matter is no failure of its own: the server had said how it ended."""
+        if self.answer.error is not None:
+            self._fail("in_band_error", self.answer.error)
+        elif not self.answer.complete:
             self._fail(outcome, why)
 
     def _fail(self, outcome: str, why: str) -> None:

@@ -18,6 +18,7 @@ from perfdoctor.loadgen.prompts._prompt import Prompt
 from perfdoctor.loadgen.protocols._protocol import Ask
 from perfdoctor.loadgen.record import record_of
 from perfdoctor.loadgen.stage import Share, Stage
+from perfdoctor.loadgen.time_limit import TimeLimits
 from perfdoctor.loadgen.transports._transport import Request
 from perfdoctor.loadgen.way import Way
 from perfdoctor.model import Load, PhaseName, RequestRecord
@@ -40,6 +41,7 @@ class Issuer:
         self._ask, self._protocol, self._source = way.ask, way.protocol, way.source
         self._same = way.protocol.request(way.ask, way.path) if way.protocol.fixed else None
         self._ids = self._prompts = share.first + share.worker + 1 - share.workers
+        self._limits = TimeLimits(load.timeout_s)
         self.open: set[Exchange] = set()
         self.open_max = 0
         self.begin(Stage("warmup", 1))
@@ -116,7 +118,7 @@ class Issuer:
         self.open.add(exchange)
         self.open_max = max(self.open_max, len(self.open))
         try:
-            await exchange.run(self._way.transport, request, self._load.timeout_s)
+            await exchange.run(self._way.transport, request, self._limits)
         finally:
             self.open.discard(exchange)
             if not exchange.without_refused:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen.exchange import Exchange
@@ -24,7 +24,54 @@ def record_of(
     worker: int = 0,
 ) -> RequestRecord:
     """Its error text is short and holds no secret. `counter` is asked where the server tells no tokens."""
-    answer, dial = exchange.answer, exchange.dial
+    ask, dial, zero_ns = exchange.ask, exchange.dial, clock.zero_ns
+    # Only what differs from a record's defaults: naming every member costs ten times as much.
+    known: dict[str, Any] = {
+        "id": exchange.id,
+        "phase": exchange.phase,
+        "due_s": clock.at(exchange.due_ns),
+        "status": exchange.status,
+        "outcome": exchange.outcome,
+        "prompt_hash": ask.digest,
+        "reused": dial.reused,
+        "redialled": dial.redialled,
+        "worker": worker,
+    }
+    for name, stamp_ns in (
+        ("sent_s", exchange.sent_ns),
+        ("dialled_s", dial.dialled_ns),
+        ("tcp_s", dial.tcp_ns),
+        ("connected_s", dial.connected_ns),
+        ("written_s", dial.written_ns),
+        ("headers_s", exchange.headers_ns),
+        ("first_event_s", exchange.answer.first_event_ns),
+        ("end_s", exchange.end_ns),
+    ):
+        if stamp_ns is not None:
+            known[name] = (stamp_ns - zero_ns) / 1e9
+    if exchange.headers_ns is not None:
+        known["body_bytes"], known["reads"] = exchange.body_bytes, exchange.reads
+    if exchange.outcome != "ok":
+        _add_failure(known, exchange, redactor)
+    if exchange.tells_tokens or exchange.answer.token_ns:
+        _add_answer(known, exchange, clock, redactor, counter)
+    return RequestRecord(**known)
+
+
+def _add_failure(known: dict[str, Any], exchange: Exchange, redactor: Redactor) -> None:
+    error = " ".join(redactor.clean(exchange.error or "").split())[:ERROR_CHARS]
+    known.update(
+        error=error or None,
+        retry_after_s=exchange.retry_after_s,
+        censored=exchange.censored,
+    )
+
+
+def _add_answer(
+    known: dict[str, Any], exchange: Exchange, clock: Clock, redactor: Redactor, counter: Counter | None
+) -> None:
+    """What a model told."""
+    answer = exchange.answer
     at = tuple([clock.at(stamp) for stamp in answer.token_ns])
     prompt_tokens, _, cached_tokens = answer.usage_counts()
     output_tokens, source = None, None
@@ -32,22 +79,10 @@ def record_of(
         output_tokens, source = count_output(answer, counter, exchange.streamed)
     prefill_s, decode_s = answer.server_times()
     first_text = redactor.clean(answer.first_text) if answer.first_text else None
-    error = " ".join(redactor.clean(exchange.error).split()) if exchange.error else None
-    return RequestRecord(
-        id=exchange.id,
-        phase=exchange.phase,
-        due_s=clock.at(exchange.due_ns),
-        sent_s=_at(clock, exchange.sent_ns),
-        dialled_s=_at(clock, dial.dialled_ns),
-        tcp_s=_at(clock, dial.tcp_ns),
-        connected_s=_at(clock, dial.connected_ns),
-        written_s=_at(clock, dial.written_ns),
-        headers_s=_at(clock, exchange.headers_ns),
-        first_event_s=_at(clock, answer.first_event_ns),
+    known.update(
         first_token_s=at[0] if at else None,
-        first_answer_s=_at(clock, answer.first_answer_ns),
+        first_answer_s=None if answer.first_answer_ns is None else clock.at(answer.first_answer_ns),
         last_token_s=at[-1] if at else None,
-        end_s=_at(clock, exchange.end_ns),
         token_at_s=at,
         token_counts=tuple(answer.token_counts) if len(answer.token_counts) == len(at) else (),
         first_text=first_text[:FIRST_TEXT_CHARS] if first_text else None,
@@ -56,23 +91,8 @@ def record_of(
         cached_tokens=cached_tokens,
         token_source=source,
         asked_tokens=exchange.ask.max_tokens or None,
-        prompt_hash=exchange.ask.digest,
         turn=exchange.ask.turn,
         finish_reason=answer.finish_reason[:ERROR_CHARS] if answer.finish_reason else None,
-        status=exchange.status,
-        outcome=exchange.outcome,
-        error=error[:ERROR_CHARS] if error else None,
-        retry_after_s=exchange.retry_after_s,
-        body_bytes=exchange.body_bytes if exchange.headers_ns is not None else None,
-        reads=exchange.reads if exchange.headers_ns is not None else None,
         server_prefill_s=prefill_s,
         server_decode_s=decode_s,
-        reused=dial.reused,
-        redialled=dial.redialled,
-        censored=exchange.censored,
-        worker=worker,
     )
-
-
-def _at(clock: Clock, stamp_ns: int | None) -> float | None:
-    return None if stamp_ns is None else clock.at(stamp_ns)

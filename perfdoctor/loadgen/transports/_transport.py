@@ -8,8 +8,9 @@ waking a task for each chunk.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Protocol as Interface
+
+import msgspec
 
 TLS_PREFIX = "TLS: "  # marks an error text, so that the reason survives in the record
 
@@ -22,28 +23,24 @@ class Failure(Exception):
         self.outcome, self.why = outcome, why
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, gc=False):
     """One request under the transport's root. `headers` are those that differ from request to request."""
 
     method: str
     path: str  # with the query, if any
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = {}
     body: bytes | None = None
 
 
 class Dial:
     """How one request reached the server; filled in by the transport. Stamps are raw perf_counter_ns."""
 
-    __slots__ = ("connected_ns", "dialled_ns", "redialled", "reused", "tcp_ns", "written_ns")
-
-    def __init__(self) -> None:
-        self.dialled_ns: int | None = None  # None, as the two after it, on a kept-alive connection
-        self.tcp_ns: int | None = None
-        self.connected_ns: int | None = None
-        self.written_ns: int | None = None
-        self.reused = False
-        self.redialled = False
+    dialled_ns: int | None = None  # None, as the two after it, on a kept-alive connection
+    tcp_ns: int | None = None
+    connected_ns: int | None = None
+    written_ns: int | None = None
+    reused = False
+    redialled = False
 
 
 class Sink(Interface):

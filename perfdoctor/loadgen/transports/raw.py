@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from perfdoctor import __version__
-from perfdoctor.loadgen.time_limit import TimeLimit
+from perfdoctor.loadgen.time_limit import TimeLimits
 from perfdoctor.loadgen.transports._connection import Connection, Died
 from perfdoctor.loadgen.transports._machine import limit_reached
 from perfdoctor.loadgen.transports._tls import make_context
@@ -42,7 +42,7 @@ class RawTransport:
         self._host, self._secure = parts.hostname or "", parts.scheme == "https"
         self._port = parts.port or (443 if self._secure else 80)
         self._unix, self._idle_s = wire.unix_socket, load.idle_timeout_s
-        self._connect_s = min(load.connect_timeout_s, load.timeout_s)
+        self._connecting = TimeLimits(min(load.connect_timeout_s, load.timeout_s))
         self._tls = make_context(wire) if self._secure else None
         self._head = _constant_head(parts.netloc, headers)
         self._idle: list[Connection] = []
@@ -112,10 +112,11 @@ class RawTransport:
         async with self._dials:
             dial.dialled_ns = time.perf_counter_ns()
             try:
-                with TimeLimit(self._connect_s):
+                with self._connecting.start():
                     return await self._connect(dial)
             except asyncio.TimeoutError as error:
-                raise Failure("connect", f"no connection within {self._connect_s:g} s (timeout)") from error
+                why = f"no connection within {self._connecting.seconds:g} s (timeout)"
+                raise Failure("connect", why) from error
             except ssl.SSLError as error:
                 raise Failure("connect", TLS_PREFIX + str(error)) from error
             except OSError as error:

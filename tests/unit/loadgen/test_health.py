@@ -8,7 +8,7 @@ import pytest
 
 from perfdoctor.loadgen import health
 from perfdoctor.loadgen.health import Health, frozen_heap
-from perfdoctor.loadgen.time_limit import TimeLimit
+from perfdoctor.loadgen.time_limit import TimeLimits
 
 
 async def watch(body):
@@ -91,7 +91,7 @@ def test_a_time_limit_ends_its_block():
     """As a timeout, not as a cancellation."""
 
     async def slow():
-        with TimeLimit(0.01):
+        with TimeLimits(0.01).start():
             await asyncio.sleep(5)
 
     with pytest.raises(asyncio.TimeoutError, match=r"within 0\.01 s"):
@@ -102,11 +102,11 @@ def test_a_time_limit_in_time_changes_nothing():
     """Neither the result nor a cancellation from elsewhere."""
 
     async def cancelled():
-        with TimeLimit(5):
+        with TimeLimits(5).start():
             await asyncio.sleep(5)
 
     async def outer():
-        with TimeLimit(5):
+        with TimeLimits(5).start():
             await asyncio.sleep(0)
         task = asyncio.create_task(cancelled())
         await asyncio.sleep(0)
