@@ -110,13 +110,15 @@ class Driver:
         """The driver's health in the last steady stage, or else in the last stage of any kind."""
         return self._steady_facts or self._last_facts
 
-    async def run_stage(self, stage: Stage) -> Phase:
+    async def run_stage(self, stage: Stage, due_s: list[float] | None = None) -> Phase:
         """Drive one stage to its end, its drain included. The phase begins where a lead handed over.
 
-        Without a number or a time, a file of prompts is sent through once, its conversations whole.
+        Without a number or a time, a file of prompts is sent through once, its conversations whole. `due_s`:
+        what `plan` gave for this stage; None: ask it now.
         """
         stage, whole = self._bounded(stage)
-        due_s = self._plan(stage)
+        if due_s is None:
+            due_s = self.plan(stage)
         start_ns = stage.start_ns or time.perf_counter_ns()
         self._start_ns, self._steady_ns = start_ns, None
         self._issuer.begin(stage)
@@ -147,8 +149,9 @@ class Driver:
         count = self._way.source.count if endless else None
         return (stage, False) if count is None else (replace(stage, requests=count), True)
 
-    def _plan(self, stage: Stage) -> list[float]:
+    def plan(self, stage: Stage) -> list[float]:
         """Our share of an open loop's due instants; made before the clock starts, as it takes its time."""
+        stage, _ = self._bounded(stage)
         if stage.concurrency is not None:
             return []
         load = msgspec.structs.replace(self._load, requests=stage.requests, duration_s=stage.duration_s)

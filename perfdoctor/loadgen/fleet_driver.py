@@ -3,8 +3,8 @@
 The parent says when to begin and when to stop, writes what the workers send, and judges the target, since it
 alone sees all answers. It measures nothing: stamps are the workers', on the clock that all processes share.
 
-    parent --Orders, Begin, Stop--> worker k of w: every w-th request from the k-th on
-           <--Ready, Told, Ended---
+    parent --Orders, Prepare, Begin, Stop--> worker k of w: every w-th request from the k-th on
+           <--Ready, Prepared, Told, Ended--
 
 A worker that dies or falls silent ends the run: a part of the load was not sent, and a part of the answers is
 missing.
@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -36,6 +36,8 @@ TICK_S = 0.25
 SILENT_TICKS = 40
 CANCEL_S = 5.0  # for a worker to end after a second stop
 SLACK_S = 5.0  # the same after a first one, beyond the drain
+
+_T = TypeVar("_T")
 
 
 class Fleet:
@@ -112,34 +114,38 @@ class Fleet:
         if self.over:
             return self._conclude(stage, ())
         workers = self._workers[: stage.concurrency]
-        self._start_ns = stage.start_ns or time.perf_counter_ns() + LEAD_NS
         self._stage = stage
         # a warm-up of fewer requests than workers would leave some without any
         lead = max(stage.lead_requests, len(workers)) if stage.lead_requests else 0
-        order = replace(stage, start_ns=self._start_ns, lead_requests=lead)
-        runs = {asyncio.create_task(worker.run(order)): worker for worker in workers}
-        try:
-            ended = await self._all(runs)
-        finally:
-            await _cancel(runs)
+        order = replace(stage, lead_requests=lead)
+        ended: list[Ended] = []
+        if len(workers) == len(await self._all([(w, w.prepare(order)) for w in workers])):
+            self._start_ns = stage.start_ns or time.perf_counter_ns() + LEAD_NS
+            ended = await self._all([(w, w.run(self._start_ns)) for w in workers])
         if self._defect:
             raise self._defect
         return self._conclude(stage, ended)
 
     # -- a stage's inside
 
-    async def _all(self, runs: dict[asyncio.Task[Ended], Process]) -> list[Ended]:
-        """Wait for every worker, no longer than it shows to be alive. Those that failed are left out."""
-        open_runs, silent = set(runs), dict.fromkeys(runs.values(), 0)
-        while open_runs:
-            done, open_runs = await asyncio.wait(
-                open_runs, timeout=TICK_S, return_when=asyncio.FIRST_COMPLETED
-            )
-            for run in done:
-                if error := run.exception():
-                    self._lose(error)
-            if not done:
-                self._look_at([runs[run] for run in open_runs], silent)
+    async def _all(self, asked: Sequence[tuple[Process, Coroutine[Any, Any, _T]]]) -> list[_T]:
+        """What every worker answers, waited for as long as it shows to be alive. Those that failed are left
+        out."""
+        runs = {asyncio.create_task(answer): worker for worker, answer in asked}
+        silent = dict.fromkeys(runs.values(), 0)
+        try:
+            open_runs = set(runs)
+            while open_runs:
+                done, open_runs = await asyncio.wait(
+                    open_runs, timeout=TICK_S, return_when=asyncio.FIRST_COMPLETED
+                )
+                for run in done:
+                    if error := run.exception():
+                        self._lose(error)
+                if not done:
+                    self._look_at([runs[run] for run in open_runs], silent)
+        finally:
+            await _cancel(runs)
         return [run.result() for run in runs if run.exception() is None]
 
     def _look_at(self, workers: Sequence[Process], silent: dict[Process, int]) -> None:
@@ -155,7 +161,7 @@ class Fleet:
     def _lose(self, error: BaseException) -> None:
         """A worker is gone: what the others still have open would be no whole either."""
         if isinstance(error, PerfdoctorError):
-            if self._stops:
+            if self._stops and not self.aborted:  # an interrupted run raises nothing
                 self.notes.append(str(error))
             self._give_up(error)
         elif isinstance(error, Exception):

@@ -33,8 +33,16 @@ class Orders(_Message, frozen=True):
     share: Share
 
 
-class Begin(_Message, frozen=True):
+class Prepare(_Message, frozen=True):
+    """Make ready for a stage: its schedule takes time, and differently much in each process."""
+
     stage: Stage
+
+
+class Begin(_Message, frozen=True):
+    """Drive that stage from this instant on, the same for all workers."""
+
+    start_ns: int
 
 
 class Stop(_Message, frozen=True):
@@ -45,6 +53,10 @@ class Ready(_Message, frozen=True):
     """The worker has taken its orders and can begin. `verdicts`, with nothing noted, judge this target."""
 
     verdicts: Verdicts
+
+
+class Prepared(_Message, frozen=True):
+    pass
 
 
 class Told(_Message, frozen=True):
@@ -72,8 +84,8 @@ class Failed(_Message, frozen=True):
     do: str = ""
 
 
-ToWorker = Orders | Begin | Stop
-FromWorker = Ready | Told | Ended | Failed
+ToWorker = Orders | Prepare | Begin | Stop
+FromWorker = Ready | Prepared | Told | Ended | Failed
 _DECODER = msgspec.msgpack.Decoder(ToWorker | FromWorker)
 
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from typing import IO
+from typing import IO, TypeVar
 
 from perfdoctor import interrupts
 from perfdoctor.errors import WorkerDied, tree
@@ -21,6 +21,8 @@ from perfdoctor.loadgen.fleet_messages import (
     Ended,
     Failed,
     Orders,
+    Prepare,
+    Prepared,
     Ready,
     Stop,
     Told,
@@ -35,6 +37,8 @@ CLOSE_S = 2.0  # after its socket was closed
 REAP_S = 0.01
 LAST_WORDS = 2000  # characters of what a dead worker printed
 
+_Reply = TypeVar("_Reply", Ready, Prepared, Ended)
+
 
 class Process:
     """One worker, running as soon as this is made. Its end, in whatever way, ends what is being waited for.
@@ -48,7 +52,7 @@ class Process:
         self.snapshot = Snapshot()
         self.heard = True  # it said something since this was last set to False
         self.failure: Exception | None = None
-        self._waiter: asyncio.Future[Ready | Ended] | None = None
+        self._waiter: asyncio.Future[Ready | Prepared | Ended] | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
         self._process, self._socket = _spawn(self._output)
         self._channel: Channel | None = None
@@ -59,19 +63,19 @@ class Process:
         self._channel = Channel(*await asyncio.open_unix_connection(sock=self._socket))
         self._listening = asyncio.create_task(self._listen(self._channel))
         try:
-            ready = await asyncio.wait_for(self._ask(self._channel, orders), START_S)
+            ready = await asyncio.wait_for(self._ask(self._channel, orders, Ready), START_S)
         except asyncio.TimeoutError:
             raise self._died(f"was not ready after {START_S:.0f} s") from None
-        assert isinstance(ready, Ready)
         return ready.verdicts
 
-    async def run(self, stage: Stage) -> Ended:
-        """Drive one stage to its end. Raises the failure of a worker that does not reach it."""
+    async def prepare(self, stage: Stage) -> Prepared:
+        """Returns when nothing but the instant of the start is missing."""
         self.snapshot = Snapshot()
-        assert self._channel
-        ended = await self._ask(self._channel, Begin(stage))
-        assert isinstance(ended, Ended)
-        return ended
+        return await self._ask(self._channel, Prepare(stage), Prepared)
+
+    async def run(self, start_ns: int) -> Ended:
+        """Drive the stage to its end. Raises the failure of a worker that does not reach it."""
+        return await self._ask(self._channel, Begin(start_ns), Ended)
 
     def stop(self) -> None:
         if self._channel and not self.failure:
@@ -97,15 +101,18 @@ class Process:
 
     # -- inside
 
-    async def _ask(self, channel: Channel, message: ToWorker) -> Ready | Ended:
+    async def _ask(self, channel: Channel | None, message: ToWorker, kind: type[_Reply]) -> _Reply:
         if self.failure:
             raise self.failure
+        assert channel
         self._waiter = asyncio.get_running_loop().create_future()
         channel.send(message)
         try:
-            return await self._waiter
+            reply = await self._waiter
         finally:
             self._waiter = None
+        assert isinstance(reply, kind)
+        return reply
 
     async def _listen(self, channel: Channel) -> None:
         try:
@@ -124,7 +131,7 @@ class Process:
             if isinstance(message, Told):
                 self.snapshot = message.snapshot
                 self._on_records(message.records)
-            elif isinstance(message, (Ready, Ended)):
+            elif isinstance(message, (Ready, Prepared, Ended)):
                 if self._waiter and not self._waiter.done():
                     self._waiter.set_result(message)
             elif isinstance(message, Failed):

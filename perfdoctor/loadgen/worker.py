@@ -11,13 +11,25 @@ import contextlib
 import signal
 import socket
 import traceback
+from dataclasses import replace
 
 from perfdoctor import interrupts
 from perfdoctor.clock import Clock
 from perfdoctor.errors import PerfdoctorError
 from perfdoctor.loadgen import loop
 from perfdoctor.loadgen.driver import Driver
-from perfdoctor.loadgen.fleet_messages import Begin, Channel, Ended, Failed, Orders, Ready, Stop, Told
+from perfdoctor.loadgen.fleet_messages import (
+    Begin,
+    Channel,
+    Ended,
+    Failed,
+    Orders,
+    Prepare,
+    Prepared,
+    Ready,
+    Stop,
+    Told,
+)
 from perfdoctor.loadgen.stage import Stage
 from perfdoctor.model import RequestRecord
 
@@ -75,18 +87,25 @@ async def work(channel: Channel) -> None:
 
 async def _obey(channel: Channel, driver: Driver, outbox: Outbox) -> None:
     """Raises what a stage raised."""
-    stage: asyncio.Task[None] | None = None
+    running: asyncio.Task[None] | None = None
+    stage, due_s = Stage("warmup", 1), list[float]()
     listening = asyncio.create_task(channel.receive())
     try:
         while True:
-            await asyncio.wait({listening, *([stage] if stage else [])}, return_when=asyncio.FIRST_COMPLETED)
-            if stage and stage.done():
-                stage = stage.result()
+            await asyncio.wait(
+                {listening, *([running] if running else [])}, return_when=asyncio.FIRST_COMPLETED
+            )
+            if running and running.done():
+                running = running.result()
             if not listening.done():
                 continue
             message = listening.result()
-            if isinstance(message, Begin):
-                stage = asyncio.create_task(_run(channel, driver, outbox, message.stage))
+            if isinstance(message, Prepare):
+                stage, due_s = message.stage, driver.plan(message.stage)
+                channel.send(Prepared())
+            elif isinstance(message, Begin):
+                begun = replace(stage, start_ns=message.start_ns)
+                running = asyncio.create_task(_run(channel, driver, outbox, begun, due_s))
             elif isinstance(message, Stop):
                 driver.request_stop()
             else:
@@ -94,14 +113,14 @@ async def _obey(channel: Channel, driver: Driver, outbox: Outbox) -> None:
             listening = asyncio.create_task(channel.receive())
     finally:
         listening.cancel()
-        if stage:
-            stage.cancel()
+        if running:
+            running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await stage
+                await running
 
 
-async def _run(channel: Channel, driver: Driver, outbox: Outbox, stage: Stage) -> None:
-    phase = await driver.run_stage(stage)
+async def _run(channel: Channel, driver: Driver, outbox: Outbox, stage: Stage, due_s: list[float]) -> None:
+    phase = await driver.run_stage(stage, due_s)
     outbox.flush()
     channel.send(Ended(phase, driver.client_facts(), tuple(driver.notes), driver.over))
 

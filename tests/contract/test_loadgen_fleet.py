@@ -78,6 +78,8 @@ def test_an_open_loop_is_one_schedule(server: Truth):
     assert 40 == len(due_s)
     offsets = [due - plan for due, plan in zip(due_s, planned, strict=True)]
     assert max(offsets) - min(offsets) < 1e-6
+    first = sorted(records, key=lambda r: r.due_s)[:3]
+    assert min(r.sent_s - r.due_s for r in first) < 0.02  # the schedule was there before the start
     assert {0, 1} == {r.worker for r in records}
 
 
