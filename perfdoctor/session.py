@@ -24,6 +24,7 @@ from perfdoctor.progress import Watch
 from perfdoctor.redact import header_secrets, url_secrets
 from perfdoctor.stages import Conduct, Orders
 
+ENGINE_HZ = 1.0
 MAX_LOOK_S = 5.0  # at a server at rest; py-spy takes a second and its start
 
 
@@ -143,15 +144,17 @@ def _sampling(
         remote=target.remote,
         engine=target.engine,
     )
-    if not run.orders.probes:
-        yield subject, None
-        return
-    sampler = _sampler.Sampler(
-        subject, run.clock, writer.append_sample, writer.append_stacks, writer.facts.scenario.probes
-    )
+    scenario = writer.facts.scenario
+    rates = scenario.probes
+    if not run.orders.probes:  # a load test asks the server for its own view, and nothing else
+        if scenario.target.api == "http":
+            yield subject, None
+            return
+        rates = {probe.name: 0.0 for probe in _sampler.discover()} | {"engine": ENGINE_HZ}
+    sampler = _sampler.Sampler(subject, run.clock, writer.append_sample, writer.append_stacks, rates)
     sampler.start()
     try:
-        yield subject, sampler
+        yield subject, sampler if run.orders.probes else None
     finally:
         with interrupts.shield():
             states = sampler.stop()

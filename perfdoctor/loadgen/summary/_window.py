@@ -60,7 +60,7 @@ def rates(load: Load, records: Sequence[RequestRecord], window: Window | None) -
         output_tokens_per_s=_per_s(tokens_inside(records, window), width_s),
         input_tokens_per_s=_per_s(_prompts_inside(records, window), width_s),
         peak_output_tokens_per_s=_peak(records, window),
-        asked_per_s=(len(due) - 1) / width_s if opens and len(due) > 1 else None,
+        asked_per_s=(load.rate or _mean_rate(due, width_s)) if opens else None,
         sent_per_s=_sent_per_s(due) if opens else None,
         in_flight_mean=sum(_overlap_s(r, window) for r in records) / width_s,
         in_flight_max=_most_open(records, window),
@@ -87,6 +87,11 @@ def arrivals(record: RequestRecord) -> list[tuple[float, float]]:
     if record.token_counts:
         return list(zip(chunks, record.token_counts, strict=True))
     return [(at, tokens / len(chunks)) for at in chunks]
+
+
+def _mean_rate(due: Sequence[RequestRecord], width_s: float) -> float | None:
+    """Of a ramp or a replay: what its schedule came to."""
+    return (len(due) - 1) / width_s if len(due) > 1 else None
 
 
 def _per_s(amount: float | None, width_s: float) -> float | None:
