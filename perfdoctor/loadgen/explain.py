@@ -115,7 +115,7 @@ _ADVICE = {
     403: _KEY_MISSING,
     404: (
         "The path does not exist there: another API, another prefix, or the model's name is unknown.",
-        "give the endpoint up to but without /v1, and check --api and --model",
+        "check the URL, --api and --model; for OpenAI's APIs the endpoint ends before /v1",
     ),
     429: (
         "A rate limit or a full queue: even the first requests were turned away.",

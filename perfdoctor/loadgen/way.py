@@ -88,7 +88,8 @@ class _Nothing:
 
 
 def _headers(target: Target, protocol: Protocol, secret: str | None) -> dict[str, str]:
-    """Those that every request sends."""
+    """Those that are the same in every request."""
     kind = {"Content-Type": protocol.content_type} if protocol.content_type else {}
     key = {"Authorization": f"Bearer {secret}"} if secret else {}
-    return {**kind, "Accept": protocol.accept, **key, **target.headers}
+    given = {name: value for name, value in target.headers.items() if name not in protocol.fills_headers}
+    return {**kind, "Accept": protocol.accept, **key, **given}

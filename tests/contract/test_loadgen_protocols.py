@@ -253,11 +253,14 @@ def test_a_template_is_filled_anew_for_each_request(server, tmp_path):
             seed=seed,
             api="http",
             method="PATCH",
+            headers={"X-City": "{{city}}", "X-Fixed": "a"},
             body='{"city":{{city_json}},"said":{{prompt_json}},"key":"{{uuid}}","n":{{random(1,1000000)}}}',
         )
         told = [asked(server, record) for record in records]
         assert ["PATCH"] * 3 == [t["method"] for t in told]
         assert ["/Bonn?n=1", "/Ulm?n=2", "/Bonn?n=3"] == [t["path"].removeprefix("/s/text") for t in told]
+        assert ["Bonn", "Ulm", "Bonn"] == [t["headers"]["x-city"] for t in told]
+        assert {"a"} == {t["headers"]["x-fixed"] for t in told}
         assert {"application/json"} == {t["headers"]["content-type"] for t in told}
         return [json.loads(t["body"]) for t in told]
 

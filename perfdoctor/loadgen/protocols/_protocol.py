@@ -53,6 +53,7 @@ class Protocol:
     content_type: str | None = "application/json"  # of requests; None: they have no body, or their own header
     absolute: bool = False  # the target's URL is taken as it stands
     tokens: bool = True  # chunks are tokens, and a stream must say that it was finished
+    fills_headers: tuple[str, ...] = ()  # headers of the target that `request` brings itself, filled in
     fixed: bool = False  # every request is the same: no prompt is made for it
     keep_body: bool = True  # `read_whole` looks at the body; else it is counted, not kept
     bind: Callable[[Target, int, Collection[str]], Protocol] | None = None  # see make_protocol

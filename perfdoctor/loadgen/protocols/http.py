@@ -1,4 +1,4 @@
-"""Any HTTP: one method and one body, with variables in the body and in the URL (see _template.py).
+"""Any HTTP: one method and one body, with variables in body, URL and headers (see _template.py).
 
 An answer is timed from send to first byte and to its last. One of type text/event-stream is timed event by
 event as well; its events are not taken for tokens, and it may end without saying so.
@@ -28,15 +28,26 @@ def _bind(target: Target, seed: int, columns: Collection[str]) -> Protocol:
         )
     path = _path_template(target.endpoint or "", columns)
     body = None if target.body is None else parse_template(target.body, columns, "the body")
+    headers = {
+        name: parse_template(value, columns, f"the header {name}")
+        for name, value in target.headers.items()
+        if "{{" in value
+    }
 
     def request(ask: Ask, _: str) -> Request:
         values = Values(ask, seed)
         filled = None if body is None else body.fill(values).encode("utf-8", "surrogateescape")
-        return Request(method, path.fill(values, _quote), {}, filled)
+        varying = {name: template.fill(values, _on_one_line) for name, template in headers.items()}
+        return Request(method, path.fill(values, _quote), varying, filled)
 
     method = _method(target)
-    fixed = not path.holes and (body is None or not body.holes)
-    return replace(PROTOCOL, request=request, content_type=_content_type(target.body), fixed=fixed)
+    return replace(
+        PROTOCOL,
+        request=request,
+        content_type=_content_type(target.body),
+        fills_headers=tuple(headers),
+        fixed=not headers and not path.holes and (body is None or not body.holes),
+    )
 
 
 def _method(target: Target) -> str:
@@ -59,6 +70,11 @@ def _path_template(url: str, columns: Collection[str]) -> Template:
 
 def _quote(value: str) -> str:
     return quote(value, safe="")
+
+
+def _on_one_line(value: str) -> str:
+    """A line break would end the header, and begin what the row's author likes."""
+    return " ".join(value.split())
 
 
 def _content_type(body: str | None) -> str | None:

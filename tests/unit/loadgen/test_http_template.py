@@ -17,9 +17,13 @@ from perfdoctor.model import Target
 ASK = Ask("m", (("user", 'say "hi"\n'),), 5, number=3, variables={"city": "Bonn", "n": "7"})
 
 
-def request(ask=ASK, seed=0, **target):
+def protocol(seed=0, **target):
     target = Target(api="http", **{"endpoint": "http://localhost:1/x", **target})
-    return make_protocol(target, seed, ("city", "n")).request(ask, "/ignored")
+    return make_protocol(target, seed, ("city", "n"))
+
+
+def request(ask=ASK, seed=0, **target):
+    return protocol(seed, **target).request(ask, "/ignored")
 
 
 def fill(text, ask=ASK, seed=0):
@@ -107,9 +111,8 @@ def test_any_text_is_a_template_or_a_usage_error(text):
 def test_method_and_type_follow_from_the_body(target, method, kind):
     """Unless they are given."""
     made = request(**target)
-    protocol = make_protocol(Target(api="http", endpoint="http://h/", **target))
 
-    assert (method, kind) == (made.method, protocol.content_type)
+    assert (method, kind) == (made.method, protocol(**target).content_type)
     assert (made.body is None) == ("body" not in target)
 
 
@@ -120,6 +123,26 @@ def test_the_path_has_variables_too_and_they_are_quoted():
     )
 
     assert "/a/Bad%20Ems%2F1?id=3" == made.path
+
+
+def test_headers_have_variables_too_and_stay_on_one_line():
+    """A line break from a row would end the header; those without variables are the transport's business."""
+    ask = replace(ASK, variables={"city": "Bonn\r\nX-Evil: 1", "n": "7"})
+    headers = {"Idempotency-Key": "{{uuid}}", "X-City": "{{city}}", "X-Fixed": "a"}
+    made = request(ask, headers=headers)
+
+    assert {"Idempotency-Key", "X-City"} == set(made.headers)
+    assert "Bonn X-Evil: 1" == made.headers["X-City"]
+    assert ("Idempotency-Key", "X-City") == protocol(headers=headers).fills_headers
+
+
+@pytest.mark.parametrize(
+    "varying", [{"body": "{{id}}"}, {"endpoint": "http://h/{{id}}"}, {"headers": {"X": "{{id}}"}}]
+)
+def test_requests_without_variables_are_all_the_same(varying):
+    """They are made once."""
+    assert protocol(body="hi", headers={"X": "a"}).fixed
+    assert not protocol(**varying).fixed
 
 
 @pytest.mark.parametrize(
@@ -140,7 +163,7 @@ def test_orders_that_cannot_be_met_are_refused(target, word):
 
 def test_a_stream_is_timed_by_its_events():
     """Whatever they hold; what holds a connection open is none."""
-    read, answer = make_protocol(Target(api="http", endpoint="http://h/")).read, Answer()
+    read, answer = protocol().read, Answer()
     for at_ns, event in enumerate([b": keepalive", b"hello", b'{"a":1}', b"[DONE]"], start=100):
         read(event, at_ns, answer)
 
