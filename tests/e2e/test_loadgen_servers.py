@@ -9,7 +9,7 @@ from perfdoctor.clock import Clock
 from perfdoctor.errors import Refused, UnknownModel
 from perfdoctor.loadgen import loop
 from perfdoctor.loadgen.driver import Driver, Stage
-from perfdoctor.model import Load, RequestRecord, Target
+from perfdoctor.model import Load, Prompts, RequestRecord, Target
 from tests.servers._server import Server
 
 pytestmark = pytest.mark.server
@@ -52,7 +52,7 @@ def test_prompts_do_not_hit_the_prefix_cache(llamacpp):
 
 def test_a_prompt_beyond_the_context_is_refused_with_the_servers_words(llamacpp):
     """They name both sizes."""
-    _, aborted = drive(llamacpp, 1, 10, prompt_tokens=9000)
+    _, aborted = drive(llamacpp, 1, 10, prompts=Prompts(input_tokens=9000))
 
     assert type(aborted) is Refused
     assert "context size" in aborted.what
