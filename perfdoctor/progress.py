@@ -30,6 +30,8 @@ class Counts(Protocol):
     def tokens(self) -> int: ...
     @property
     def elapsed_s(self) -> float: ...
+    @property
+    def workers(self) -> int: ...
 
 
 class Watch:
@@ -73,9 +75,10 @@ class Watch:
         self._told.set()
         rate = counts.tokens / counts.elapsed_s if counts.elapsed_s else None
         failed = f", {counts.failed} failed" if counts.failed else ""
+        workers = f", {counts.workers} processes" if counts.workers > 1 else ""
         self._draw(
             f"{self._title}: {counts.done} done{failed}, {counts.in_flight} open, "
-            f"{units.number(rate)} tok/s, {counts.elapsed_s:.0f} s"
+            f"{units.number(rate)} tok/s, {counts.elapsed_s:.0f} s{workers}"
         )
 
     def note(self, text: str) -> None:

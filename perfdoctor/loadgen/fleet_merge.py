@@ -39,6 +39,7 @@ def snapshot(parts: Sequence[Snapshot]) -> Snapshot:
         in_flight=sum(p.in_flight for p in parts),
         tokens=sum(p.tokens for p in parts),
         elapsed_s=max((p.elapsed_s for p in parts), default=0.0),
+        workers=len(parts),
     )
 
 

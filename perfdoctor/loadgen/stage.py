@@ -51,3 +51,4 @@ class Snapshot:
     in_flight: int = 0
     tokens: int = 0
     elapsed_s: float = 0.0
+    workers: int = 1  # driver processes that these are the counts of

@@ -56,11 +56,13 @@ def test_a_terminal_gets_one_line_that_is_rewritten_and_gone_at_the_end(monkeypa
     with pytest.raises(ValueError, match="a failure"), watch:
         watch.begin("Loading [/bold] a\nb \x1b[2J", "soon")
         watch.tick(Snapshot(done=3, failed=1, in_flight=2, tokens=50, elapsed_s=2.0))
+        watch.tick(Snapshot(done=4, in_flight=1, tokens=60, elapsed_s=3.0, workers=2))
         raise ValueError("a failure")
 
     text = file.getvalue()
     assert "Loading [/bold] a b \\x1b[2J (soon)" in text
-    assert "3 done, 1 failed, 2 open, 25 tok/s, 2 s" in text
+    assert "3 done, 1 failed, 2 open, 25 tok/s, 2 s\x1b" in text
+    assert "4 done, 1 open, 20 tok/s, 3 s, 2 processes\x1b" in text
     assert "\n" not in text
     assert text.endswith("\r\x1b[K")
 

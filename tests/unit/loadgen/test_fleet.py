@@ -36,7 +36,7 @@ def test_counts_of_the_live_line_add_up():
     """All but the time."""
     parts = [Snapshot(3, 2, 1, 4, 50, 1.0), Snapshot(5, 5, 0, 1, 70, 1.1)]
 
-    assert Snapshot(8, 7, 1, 5, 120, 1.1) == fleet_merge.snapshot(parts)
+    assert Snapshot(8, 7, 1, 5, 120, 1.1, 2) == fleet_merge.snapshot(parts)
 
 
 def test_a_phase_holds_every_request_of_its_processes():
