@@ -124,6 +124,7 @@ class Driver:
         self._issuer.begin(stage)
         with self._issuer.health.watching():
             await self._drive(stage, start_ns, due_s, whole)
+        await self._issuer.settle()
         self._last_facts = self._headroom.add_to(self._issuer.health.facts(), self._issuer.open_max)
         if stage.phase == "steady":
             self._steady_facts = self._last_facts

@@ -17,6 +17,7 @@ from perfdoctor.loadgen.health import Health
 from perfdoctor.loadgen.prompts._prompt import Prompt
 from perfdoctor.loadgen.protocols._protocol import Ask
 from perfdoctor.loadgen.record import record_of
+from perfdoctor.loadgen.recount import Recount
 from perfdoctor.loadgen.stage import Share, Stage
 from perfdoctor.loadgen.time_limit import TimeLimits
 from perfdoctor.loadgen.transports._transport import Request
@@ -25,7 +26,9 @@ from perfdoctor.model import Load, PhaseName, RequestRecord
 
 
 class Issuer:
-    """Sends requests one by one, as the loops tell it. `on_end` sees every record after it was emitted."""
+    """Sends requests one by one, as the loops tell it. `on_end` sees every record; with a tokenizer some of
+    them before they are emitted, as their tokens are still to be counted (see settle).
+    """
 
     def __init__(
         self,
@@ -40,6 +43,7 @@ class Issuer:
         self._emit, self._on_end, self._share = emit, on_end, share
         self._ask, self._protocol, self._source = way.ask, way.protocol, way.source
         self._same = way.protocol.request(way.ask, way.path) if way.protocol.fixed else None
+        self._recount = Recount(way.counter, emit) if way.counter else None
         self._ids = self._prompts = share.first + share.worker + 1 - share.workers
         self._limits = TimeLimits(load.timeout_s)
         self.open: set[Exchange] = set()
@@ -54,6 +58,11 @@ class Issuer:
         if stage.concurrency is None and self._way.trace:  # its first prompt is due at its first instant
             self._source = self._way.trace.source
             self._prompts = self._share.worker + 1 - self._share.workers
+
+    async def settle(self) -> None:
+        """Return when all records of what has ended are emitted."""
+        if self._recount:
+            await self._recount.settle()
 
     def next_prompt(self) -> Prompt:
         self._prompts += self._share.workers
@@ -126,10 +135,13 @@ class Issuer:
 
     def _finish(self, exchange: Exchange, ready_ns: int) -> None:
         way = self._way
-        record = record_of(exchange, self._clock, way.redactor, way.counter, self._share.worker)
+        record = record_of(exchange, self._clock, way.redactor, self._share.worker)
         if record.phase == self._stage.phase:
             self._count(exchange, record, ready_ns)
-        self._emit(record)
+        if self._recount:
+            self._recount.take(record, exchange.answer)
+        else:
+            self._emit(record)
         self._on_end(record)
 
     def _count(self, exchange: Exchange, record: RequestRecord, ready_ns: int) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen.exchange import Exchange
-from perfdoctor.loadgen.tokens import Counter, count_output
+from perfdoctor.loadgen.tokens import count_output
 from perfdoctor.model import RequestRecord
 
 if TYPE_CHECKING:
@@ -20,10 +20,9 @@ def record_of(
     exchange: Exchange,
     clock: Clock,
     redactor: Redactor,
-    counter: Counter | None = None,
     worker: int = 0,
 ) -> RequestRecord:
-    """Its error text is short and holds no secret. `counter` is asked where the server tells no tokens."""
+    """Its error text is short and holds no secret."""
     ask, dial, zero_ns = exchange.ask, exchange.dial, clock.zero_ns
     # Only what differs from a record's defaults: naming every member costs ten times as much.
     known: dict[str, Any] = {
@@ -54,7 +53,7 @@ def record_of(
     if exchange.outcome != "ok":
         _add_failure(known, exchange, redactor)
     if exchange.tells_tokens or exchange.answer.token_ns:
-        _add_answer(known, exchange, clock, redactor, counter)
+        _add_answer(known, exchange, clock, redactor)
     return RequestRecord(**known)
 
 
@@ -67,16 +66,14 @@ def _add_failure(known: dict[str, Any], exchange: Exchange, redactor: Redactor) 
     )
 
 
-def _add_answer(
-    known: dict[str, Any], exchange: Exchange, clock: Clock, redactor: Redactor, counter: Counter | None
-) -> None:
+def _add_answer(known: dict[str, Any], exchange: Exchange, clock: Clock, redactor: Redactor) -> None:
     """What a model told."""
     answer = exchange.answer
     at = tuple([clock.at(stamp) for stamp in answer.token_ns])
     prompt_tokens, _, cached_tokens = answer.usage_counts()
     output_tokens, source = None, None
     if exchange.tells_tokens and (at or exchange.outcome == "ok"):
-        output_tokens, source = count_output(answer, counter, exchange.streamed)
+        output_tokens, source = count_output(answer, exchange.streamed)
     prefill_s, decode_s = answer.server_times()
     first_text = redactor.clean(answer.first_text) if answer.first_text else None
     known.update(

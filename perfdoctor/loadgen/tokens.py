@@ -18,24 +18,23 @@ Counter = Callable[[str], int]  # tokens of a text, without those that a templat
 _FILE = "tokenizer.json"
 
 
-def count_output(
-    answer: Answer, counter: Counter | None, streamed: bool
-) -> tuple[int | None, TokenSource | None]:
-    """(tokens, whose word) of an answer; (None, None) for one that was not streamed and tells nothing.
-
-    The tokenizer counts reasoning and answer apart, since the mark between them is not in the text. A tool
-    call's text is not kept, so with one the chunks are the better count.
-    """
+def count_output(answer: Answer, streamed: bool) -> tuple[int | None, TokenSource | None]:
+    """(tokens, whose word) of an answer; (None, None) for one that was not streamed and tells nothing."""
     told = answer.usage_counts()[1]
     if told is not None:
         return told, "usage"
     chunks = len(answer.token_ns)
     if chunks and len(answer.token_counts) == chunks:
         return sum(answer.token_counts), "per_chunk"
-    texts = ["".join(answer.thoughts or ()), "".join(answer.texts or ())]
-    if counter and any(texts):
-        return sum(counter(text) for text in texts if text), "tokenizer"
     return (chunks, "chunks") if streamed else (None, None)
+
+
+def count_texts(answer: Answer, counter: Counter) -> int | None:
+    """Tokens of the texts that were kept. None without any, as of a tool call: then chunks are the better
+    count. Reasoning and answer are counted apart, since the mark between them is not in the text.
+    """
+    texts = ["".join(answer.thoughts or ()), "".join(answer.texts or ())]
+    return sum(counter(text) for text in texts if text) or None
 
 
 def load_counter(folder: str) -> Counter:
@@ -43,7 +42,8 @@ def load_counter(folder: str) -> Counter:
     tokenizer = load_tokenizer(folder)
 
     def count(text: str) -> int:
-        return len(tokenizer.encode(text, add_special_tokens=False).ids)
+        # as a batch: that alone lets other threads run meanwhile, and makes no table of offsets
+        return len(tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids)
 
     return count
 

@@ -73,7 +73,7 @@ def test_any_events_are_read_or_refused(name, stream, keep):
             protocol.read(event, at_ns, answer)
         except msgspec.DecodeError:
             break
-    tokens, source = count_output(answer, len, streamed=True)
+    tokens, source = count_output(answer, streamed=True)
 
     assert 0 <= tokens < MOST * 6 and source
     assert answer.token_ns == sorted(answer.token_ns)
