@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,8 @@ def _sampling(
         engine=target.engine,
     )
     scenario = writer.facts.scenario
+    if target.kind == "endpoint":
+        subject.transport = partial(preflight.transport, scenario.target.wire)
     rates = scenario.probes
     if not run.orders.probes:  # a load test asks the server for its own view, and nothing else
         if scenario.target.api == "http":

@@ -6,7 +6,6 @@ variables of the environment are ignored, as the load generator ignores them. No
 
 from __future__ import annotations
 
-import ssl
 import threading
 import time
 from collections.abc import Mapping
@@ -18,6 +17,8 @@ import httpx
 import msgspec
 
 from perfdoctor.errors import NotOpenai, TargetError, UsageError
+from perfdoctor.loadgen.transports._tls import make_context
+from perfdoctor.model import Wire
 from perfdoctor.preflight.failures import CONNECT_S, READ_S, explain, not_answered
 from perfdoctor.redact import Redactor, clean_url, has_key_in_query, header_secrets, url_secrets
 
@@ -87,13 +88,23 @@ def _split(endpoint: str) -> SplitResult:
     return parts
 
 
+def transport(wire: Wire, url: str) -> httpx.HTTPTransport:
+    """The way to a URL, as the load goes it. UsageError for certificates that cannot be used."""
+    verify = make_context(wire) if url.startswith("https") else True
+    return httpx.HTTPTransport(verify=verify, proxy=wire.proxy, uds=wire.unix_socket)
+
+
 class Control:
     """Calls under one root. `root` and every text that comes out are free of userinfo and keys."""
 
     def __init__(
-        self, endpoint: str, secret: str | None = None, headers: Mapping[str, str] | None = None
+        self,
+        endpoint: str,
+        secret: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        wire: Wire | None = None,
     ) -> None:
-        self._url = normalise(endpoint)
+        self._url, self._wire = normalise(endpoint), wire or Wire()
         self.root = clean_url(self._url)
         keys = header_secrets(headers or {})
         self.clean = Redactor([*([secret] if secret else []), *keys, *url_secrets(self._url)]).clean
@@ -104,8 +115,7 @@ class Control:
             headers=sent,
             timeout=httpx.Timeout(READ_S, connect=CONNECT_S),
             trust_env=False,
-            # the platform's own trust store and SSL_CERT_FILE, as for the load
-            verify=ssl.create_default_context() if self._url.startswith("https") else True,
+            transport=transport(self._wire, self._url),
         )
 
     def __enter__(self) -> Control:
@@ -158,7 +168,7 @@ class Control:
                     if len(raw) > BODY_LIMIT or time.monotonic() > ends:
                         break
         except (httpx.RequestError, httpx.InvalidURL) as exc:
-            raise explain(exc, self.root) from exc
+            raise explain(exc, self.root, self._wire) from exc
         text = self.clean(raw.decode("utf-8", "replace"))
         headers = {name.lower(): self.clean(value) for name, value in response.headers.items()}
         return Answer(response.status_code, headers, text, _parsed(text))

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from perfdoctor.errors import Unreachable, UsageError
-from perfdoctor.model import Target, TargetFacts
+from perfdoctor.model import Target, TargetFacts, Wire
 from perfdoctor.preflight import nearby
 from perfdoctor.preflight.control import Answer, Control, normalise, whole_url
 from perfdoctor.preflight.engines import PATHS, Engine, Seen, model_source, option, recognise
@@ -36,13 +36,13 @@ def discover(target: Target, secret: str | None) -> TargetFacts:
     if not target.endpoint:
         raise UsageError("no endpoint was named", "", "add --endpoint URL")
     if target.api == "http":
-        return _any_http(target.endpoint)
-    with Control(target.endpoint, secret, target.headers) as control:
-        first = _first_answer(control)
+        return _any_http(target.endpoint, target.wire)
+    with Control(target.endpoint, secret, target.headers, target.wire) as control:
+        first = _first_answer(control, target.wire)
         models = read_models(first, control, target, bool(secret))
         answers = _gather(control)
-    local = is_this_host(urlsplit(control.root).hostname or "")
-    processes = behind(port_of(control.root)) if local else Processes()
+    local = _is_local(control.root, target.wire)
+    processes = _processes(control.root, target.wire)
     seen = Seen(models, first.headers.get("server", ""), answers, processes.command)
     engine = recognise(seen)
     model = choose(models, target.model, engine.name, control.root)
@@ -54,22 +54,36 @@ def address(target: Target) -> str:
     return (whole_url if target.api == "http" else normalise)(target.endpoint or "")
 
 
-def _any_http(endpoint: str) -> TargetFacts:
+def _is_local(url: str, wire: Wire) -> bool:
+    """A unix socket is of this host; what is behind a proxy is not known to be."""
+    return bool(wire.unix_socket) or (not wire.proxy and is_this_host(urlsplit(url).hostname or ""))
+
+
+def _processes(url: str, wire: Wire) -> Processes:
+    """Those that listen on the URL's port of this host; a unix socket's are not looked for."""
+    return behind(port_of(url)) if _is_local(url, wire) and not wire.unix_socket else Processes()
+
+
+def _any_http(endpoint: str, wire: Wire) -> TargetFacts:
     """Nothing is asked of it: a request to any path may have effects, and there is no model to look for."""
     url = whole_url(endpoint)
-    local = is_this_host(urlsplit(url).hostname or "")
-    processes = behind(port_of(url)) if local else Processes()
+    processes = _processes(url, wire)
     return TargetFacts(
-        kind="endpoint", url=url, remote=not local, engine="http", pid=processes.pid, pids=processes.pids
+        kind="endpoint",
+        url=url,
+        remote=not _is_local(url, wire),
+        engine="http",
+        pid=processes.pid,
+        pids=processes.pids,
     )
 
 
-def _first_answer(control: Control) -> Answer:
+def _first_answer(control: Control, wire: Wire) -> Answer:
     try:
         return control.get("/v1/models")
     except Unreachable as gone:
-        host = urlsplit(control.root).hostname or ""
-        found = nearby.find_local_server(nearby.PORTS).url if is_this_host(host) else None
+        plain = _is_local(control.root, wire) and not wire.unix_socket
+        found = nearby.find_local_server(nearby.PORTS).url if plain else None
         if found and found != control.root:
             raise Unreachable(
                 gone.what, gone.why, f"a server answers at {found}: --endpoint {found}"

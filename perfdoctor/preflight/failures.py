@@ -14,21 +14,23 @@ from urllib.parse import urlsplit
 import httpx
 
 from perfdoctor.errors import NotOpenai, TargetError, TlsMismatch, Unreachable
+from perfdoctor.model import Wire
 
 CONNECT_S = 3.0  # a LAN answers in 1 ms, another continent in 0.3 s
 READ_S = 5.0  # a busy single-threaded server may be in the middle of a step
 
 
-def explain(exc: Exception, root: str) -> TargetError:
+def explain(exc: Exception, root: str, wire: Wire) -> TargetError:
     """The error for an exchange that brought no HTTP answer. `root` is the URL free of secrets."""
     causes = tuple(_causes(exc))
+    lost = isinstance(exc, (httpx.ConnectError, httpx.ConnectTimeout))
+    if isinstance(exc, httpx.ProxyError) or (lost and wire.proxy):
+        return _no_proxy(wire, causes)
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
         return _tls(root, causes)
-    if isinstance(exc, (httpx.ConnectError, httpx.ConnectTimeout)):
-        return _no_connection(exc, root, causes)
-    if isinstance(exc, httpx.TimeoutException):
-        return not_answered(root)
-    return _no_http(root)
+    if lost:
+        return _no_socket(wire, root) if wire.unix_socket else _no_connection(exc, root, causes)
+    return not_answered(root) if isinstance(exc, httpx.TimeoutException) else _no_http(root)
 
 
 def not_answered(root: str) -> Unreachable:
@@ -71,7 +73,7 @@ def _tls(root: str, causes: tuple[BaseException, ...]) -> TlsMismatch:
             return TlsMismatch(
                 f"the certificate of {root} is not trusted here ({cause.verify_message})",
                 "It is self-signed, expired, for another name, or of a private authority.",
-                "name the authority's file: SSL_CERT_FILE=ca.pem perfdoctor ...",
+                "name the authority's file with --ca-file, or do without any check: --insecure",
             )
     return TlsMismatch(
         f"{root} does not speak TLS",
@@ -103,6 +105,23 @@ def _no_connection(exc: Exception, root: str, causes: tuple[BaseException, ...])
         )
     return Unreachable(
         f"{host} port {port} cannot be reached", "There is no route from here to that address.", check
+    )
+
+
+def _no_proxy(wire: Wire, causes: tuple[BaseException, ...]) -> Unreachable:
+    said = f"It says: {causes[0]}." if isinstance(causes[0], httpx.ProxyError) else "Nothing answers there."
+    return Unreachable(
+        f"the proxy {wire.proxy} does not lead to the server",
+        said,
+        f"check with: curl -v -x {wire.proxy} URL; or leave --proxy out",
+    )
+
+
+def _no_socket(wire: Wire, root: str) -> Unreachable:
+    return Unreachable(
+        f"nothing listens on the socket {wire.unix_socket}",
+        "The server ended and left its file behind, or does not let this user in.",
+        f"check with: curl --unix-socket {wire.unix_socket} {root}/v1/models",
     )
 
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from perfdoctor.probes._processes import process_tree
+
+if TYPE_CHECKING:
+    import httpx
 
 TREE_AGE_S = 1.0  # children come and go rarely; walking /proc at every tick of every probe would cost more
 
@@ -23,6 +28,7 @@ class Subject:
     model_path: str | None = None
     remote: bool = False
     engine: str = "unknown"
+    transport: Callable[[str], httpx.BaseTransport] | None = None  # to a URL of it; None: the plain way
     _tree: tuple[int, ...] = field(default=(), repr=False)
     _tree_of: int | None = field(default=None, repr=False)
     _tree_at_s: float = field(default=0.0, repr=False)

@@ -172,7 +172,8 @@ class EngineReader:
 
     def _connect(self, url: str) -> httpx.Client:
         if self._client is None:
-            self._client = _client(secure=not url.startswith("http:"))
+            way = self._subject.transport
+            self._client = _client(not url.startswith("http:"), way(url) if way else None)
         return self._client
 
     def close(self) -> None:
@@ -180,11 +181,11 @@ class EngineReader:
             self._client.close()
 
 
-def _client(secure: bool) -> httpx.Client:
+def _client(secure: bool, transport: httpx.BaseTransport | None = None) -> httpx.Client:
     """Without the proxies of the environment, as the load generator. Certificates cost 30 ms to load."""
     import httpx
 
-    return httpx.Client(timeout=TIMEOUT_S, trust_env=False, verify=secure)
+    return httpx.Client(timeout=TIMEOUT_S, trust_env=False, verify=secure, transport=transport)
 
 
 def open_engine(subject: Subject, stop: threading.Event) -> EngineReader:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +25,7 @@ from perfdoctor.errors import (
     Unreachable,
     UsageError,
 )
-from perfdoctor.model import Target
+from perfdoctor.model import Target, Wire
 from perfdoctor.preflight import discover, failures, nearby
 from tests.servers._server import free_port
 
@@ -182,7 +183,35 @@ def test_untrusted_certificate(tls: ssl.SSLContext) -> None:
 
     assert isinstance(error, TlsMismatch)
     assert "not trusted" in error.what
-    assert "SSL_CERT_FILE" in error.do
+    assert "--ca-file" in error.do
+
+
+def test_a_certificate_that_is_not_checked(tls: ssl.SSLContext) -> None:
+    """--insecure holds for the model list too."""
+    with stub(models("tiny"), tls) as place:
+        facts = discover(Target(endpoint=f"https://{place}", wire=Wire(insecure=True)), None)
+
+    assert "tiny" == facts.model
+
+
+def test_a_certificate_file_that_is_none(tmp_path: Path) -> None:
+    """Said before anything is asked."""
+    (tmp_path / "ca.pem").write_text("no certificate")
+
+    with pytest.raises(UsageError, match=r"ca\.pem cannot be used"):
+        discover(Target(endpoint="https://127.0.0.1:1", wire=Wire(ca_file=str(tmp_path / "ca.pem"))), None)
+
+
+def test_a_dead_socket_and_a_dead_proxy_are_named(tmp_path: Path) -> None:
+    """Not the endpoint's host and port, which nobody dialled."""
+    path = str(tmp_path / "left-behind")
+    socket.socket(socket.AF_UNIX).bind(path)
+    proxy = f"http://127.0.0.1:{free_port()}"
+
+    with pytest.raises(Unreachable, match=f"the socket {path}"):
+        discover(Target(endpoint="http://tiny", wire=Wire(unix_socket=path)), None)
+    with pytest.raises(Unreachable, match=f"the proxy {proxy}"):
+        discover(Target(endpoint="http://tiny", wire=Wire(proxy=proxy)), None)
 
 
 def test_not_http_at_all() -> None:
