@@ -23,6 +23,7 @@ LAG_INVALID = 0.20
 LATE_DEGRADED = 0.10  # a late send moves a request, a late read stretches it
 PAUSE_DEGRADED = 0.05  # the longest pause of the garbage collector; a single one harms a tail, not a median
 FIRST_TOKEN_DEGRADED = 0.20  # the read lag as a share of the median time to first token; a guess
+PAUSE_NOTED_S = 0.001  # a shorter one is what any process on a shared machine meets now and then; a guess
 HEADROOM_DEGRADED = 0.90  # of the descriptors, or of the local ports; a guess
 FAILED_DEGRADED = 0.01
 FAILED_INVALID = 0.50
@@ -98,10 +99,11 @@ def _weigh_lag(client: ClientFacts, measured: Measured, degraded: list[str], inv
     """Times of the client as shares of the times that it measured."""
     read_s, loop_s = client.read_lag_p99_s, client.loop_lag_p99_s
     lag_s, what = (loop_s, "event loop lag p99") if read_s is None else (read_s, "read lag p99")
+    pause_s = client.gc_pause_max_s if (client.gc_pause_max_s or 0.0) >= PAUSE_NOTED_S else None
     for value_s, name, soft, hard in (
         (lag_s, what, LAG_DEGRADED, LAG_INVALID),
         (client.send_late_p99_s, "late sends p99", LATE_DEGRADED, LAG_INVALID),
-        (client.gc_pause_max_s, "longest pause of the garbage collector", PAUSE_DEGRADED, None),
+        (pause_s, "longest pause of the garbage collector", PAUSE_DEGRADED, None),
     ):
         share = _share(value_s, measured.e2e_p50_s)
         if share is not None and share >= soft:

@@ -90,6 +90,14 @@ def test_lag_is_judged_against_the_first_token_too(lag_s: float, expected: str):
     assert expected == trust.weigh(ClientFacts(read_lag_p99_s=lag_s), measured).status
 
 
+@pytest.mark.parametrize(("pause_s", "expected"), [(0.0009, "valid"), (0.0010, "degraded")])
+def test_a_pause_too_short_to_tell(pause_s: float, expected: str):
+    """Below a millisecond it is named for no request, however short that was."""
+    measured = trust.Measured(e2e_p50_s=0.002, total=100)
+
+    assert expected == trust.weigh(ClientFacts(gc_pause_max_s=pause_s), measured).status
+
+
 @pytest.mark.parametrize(("cut_off", "expected"), [(0, "valid"), (1, "degraded"), (99, "degraded")])
 def test_requests_that_the_end_cut_off(cut_off: int, expected: str):
     """The slowest are missing from the percentiles; that is no failure of the server."""

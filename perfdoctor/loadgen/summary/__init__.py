@@ -62,6 +62,7 @@ def summarise(
     window = find_window(load, steady, before)
     counts = count_requests(load, steady, answered, failed)
     served = [*before, *steady]
+    sent = _arrivals(load, steady)
     tokens = count_tokens(steady, answered, window)
     spreads: dict[str, Any] = {name: _spread(answered, of) for name, of in _OF_REQUEST.items()}
     inter_token = [value for r in answered for value in latency.inter_token(r)]
@@ -69,7 +70,7 @@ def summarise(
         run=facts.run,
         state=state,
         requests=counts,
-        trust=trust.judge(facts.client, steady),
+        trust=trust.judge(facts.client, steady, sent),
         rates=rates(load, served, window),
         **spreads,
         itl=stats.spread(inter_token) if inter_token else None,
@@ -77,7 +78,7 @@ def summarise(
         e2e_with_failures=_with_failures(spreads["e2e"], answered, len(failed)),
         error_latency=stats.spread(latency.present(map(_duration, failed))),
         stages=_stages(answered),
-        arrivals=_arrivals(load, steady),
+        arrivals=sent,
         tokens=tokens,
         server=server_view(samples, window),
         course=course(served, window),

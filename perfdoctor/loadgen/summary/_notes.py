@@ -22,8 +22,8 @@ BURST = 4  # users from which equal lengths make them come together
 
 
 def ending(facts: RunFacts, state: str) -> tuple[str, ...]:
-    """Why a run is shorter than asked for; nothing for a complete one."""
-    stopped = (f"the load was stopped: {facts.stopped}",) if facts.stopped else ()
+    """Why a run is shorter than asked for, and what else its driver had to say; nothing for most runs."""
+    stopped = (*((facts.stopped,) if facts.stopped else ()), *facts.notes)
     if state == "failed":
         return (f"the run failed: {facts.error or 'its log.txt says why'}", *stopped)
     if state == "interrupted":
