@@ -16,7 +16,7 @@ import msgspec
 
 from perfdoctor import __version__, interrupts, preflight, stages, store
 from perfdoctor.errors import PerfdoctorError
-from perfdoctor.loadgen import headroom, loop, schedule
+from perfdoctor.loadgen import headroom, loop, schedule, way
 from perfdoctor.local import models
 from perfdoctor.local.launch import launch
 from perfdoctor.model import Phase, RunFacts, Scenario, TargetFacts
@@ -78,6 +78,7 @@ def _opening_facts(run: Conduct) -> RunFacts:
     left behind when an endpoint does not answer or a model cannot be served."""
     scenario = run.orders.scenario
     schedule.check(scenario.load)
+    way.check_contents(scenario.target, scenario.load)
     headroom.make_room(scenario.load, scenario.target)
     target = TargetFacts(kind="local", engine="perfdoctor-local", model=scenario.target.model)
     if scenario.target.endpoint:

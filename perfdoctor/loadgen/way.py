@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfdoctor.clock import Clock
+from perfdoctor.errors import UsageError
 from perfdoctor.loadgen.prompts._prompt import Prompt, Source
 from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, make_protocol
 from perfdoctor.loadgen.refusal import Verdicts
@@ -41,15 +42,7 @@ class Way:
 
 def find_way(target: Target, load: Load, clock: Clock, secret: str | None) -> Way:
     endpoint = target.endpoint or ""
-    make_source = load_member("perfdoctor.loadgen.prompts", load.prompts.source, "SOURCE")[0]
-    source: Source = make_source(load.prompts, load.seed, clock.zero_ns)
-    trace = read_trace(Path(load.replay), load.prompts, load.seed, clock.zero_ns) if load.replay else None
-    said = trace.source if trace else source
-    protocol = make_protocol(target, load.seed, said.variables, said.speaks)
-    if protocol.fixed:
-        source = _Nothing()
-    elif not protocol.tokens:
-        source = said  # the variables of a template stand in its rows alone
+    source, trace, protocol = _contents(target, load, clock.zero_ns)
     url = endpoint if protocol.absolute else completion_url(endpoint, protocol.path)
     origin, path = cut(url)
     ask = Ask(
@@ -73,6 +66,34 @@ def find_way(target: Target, load: Load, clock: Clock, secret: str | None) -> Wa
         trace=trace,
         counter=load_counter(load.prompts.tokenizer) if load.prompts.tokenizer else None,
     )
+
+
+def check_contents(target: Target, load: Load) -> None:
+    """UsageError for files, lengths, templates and tokenizers that no request can be made of. Files are read
+    once more than needed, so that a bad one leaves no run folder behind."""
+    if not target.endpoint and target.api not in ("chat", "completions"):
+        raise UsageError(
+            f"the local model is not served by --api {target.api}",
+            "It speaks chat and completions.",
+            "leave --api out, or name a server: --endpoint URL",
+        )
+    _contents(target, load, 0)
+    if load.prompts.tokenizer:
+        load_counter(load.prompts.tokenizer)
+
+
+def _contents(target: Target, load: Load, run: int) -> tuple[Source, Trace | None, Protocol]:
+    """What requests will say, and in which words."""
+    make_source = load_member("perfdoctor.loadgen.prompts", load.prompts.source, "SOURCE")[0]
+    source: Source = make_source(load.prompts, load.seed, run)
+    trace = read_trace(Path(load.replay), load.prompts, load.seed, run) if load.replay else None
+    said = trace.source if trace else source
+    protocol = make_protocol(target, load.seed, said.variables, said.speaks)
+    if protocol.fixed:
+        source = _Nothing()
+    elif not protocol.tokens:
+        source = said  # the variables of a template stand in its rows alone
+    return source, trace, protocol
 
 
 class _Nothing:
