@@ -127,14 +127,14 @@ def check_limits(text: str) -> None:
     limits.parse(text)
 
 
-def crossed(summary: LoadSummary, fail_on: str | None = None, stopped: str | None = None) -> bool:
+def crossed(summary: LoadSummary, fail_on: str | None = None) -> bool:
     """Whether the run is a failure to whoever asked: an SLO missed, a --fail-on met, stopped for its errors.
 
     A limit that has no value here is not met; nobody may pass by measuring nothing.
     """
     missed = summary.slo is not None and summary.slo.met is not True
     found = [limits.test(limit, summary) for limit in limits.parse(fail_on)] if fail_on else []
-    return missed or stopped is not None or any(term.met is not False for term in found)
+    return missed or summary.stopped is not None or any(term.met is not False for term in found)
 
 
 def report(

@@ -67,6 +67,7 @@ def _orders(given: Given, out: Out) -> Orders:
     load = scenario.load
     if load.slo:
         commands.check_limits(load.slo)
-    if load.requests is None and load.duration_s is None and not load.replay and not load.prompts.file:
+    endless = not (load.requests or load.duration_s or load.ramp or load.replay or load.prompts.file)
+    if endless:
         load = msgspec.structs.replace(load, requests=PER_USER * max(load.concurrency, 1))
     return flags.orders("load-test", msgspec.structs.replace(scenario, load=load), out)

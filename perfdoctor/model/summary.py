@@ -169,5 +169,6 @@ class LoadSummary(Record, frozen=True, kw_only=True):
     course: tuple[Interval, ...] = ()
     style: str | None = None  # the other tool whose table `styled` holds
     styled: tuple[StyleRow, ...] = ()
+    stopped: str | None = None  # the limit on failures that ended the load
     notes: tuple[str, ...] = ()
     errors: dict[str, str] = {}  # failure class -> first message seen

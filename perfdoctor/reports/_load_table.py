@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from perfdoctor import units
-from perfdoctor.latency import DEFINITIONS
-from perfdoctor.model import LoadSummary, RequestCounts, Spread
+from perfdoctor.latency import DEFINITIONS, STAGES
+from perfdoctor.model import LoadSummary, Spread
 from perfdoctor.reports._columns import Page
+from perfdoctor.reports._load_words import counted, facts, rates, slo_rows, slo_title
 from perfdoctor.stats import P99_MIN_N
 
 COLUMNS = ("p50", "p90", "p95", "p99", "mean")
@@ -21,62 +22,48 @@ LATENCIES = (
     ("ITL", "itl"),
     ("gap", "gap"),
     ("end to end", "e2e"),
-    ("from schedule", "e2e_from_schedule"),
+    ("TTFT, sched.", "ttft_from_schedule"),
+    ("e2e, sched.", "e2e_from_schedule"),
+    ("e2e, failed=inf", "e2e_with_failures"),
     ("failures", "error_latency"),
 )
+# rows that only repeat another one, unless something made them differ: a late sender, failures
+SAME_AS = {
+    "TTFT, sched.": "TTFT",
+    "e2e, sched.": "end to end",
+    "e2e, failed=inf": "end to end",
+    "TTFA": "TTFT",
+    "gap": "ITL",
+}
+WIDE = 100  # columns from which the interval of p95 is shown
 FOOTNOTE = f"p99 is - where n < {P99_MIN_N}: it would be one of the largest values, not a percentile."
 
 
-def latency_rows(summary: LoadSummary) -> list[tuple[str, ...]]:
-    """Name, percentiles, mean and n, as text; a latency that nobody had is left out.
+def latency_rows(summary: LoadSummary, intervals: bool = False) -> list[tuple[str, ...]]:
+    """Name, percentiles, mean and n, as text; without a latency that nobody had or that repeats another.
 
-    The schedule's view is a row of its own only where it differs: then the client could not send on time.
+    `intervals` adds the 95 % interval of p95.
     """
-    rows = []
+    rows: dict[str, tuple[str, ...]] = {}
     for name, field in LATENCIES:
         spread: Spread | None = getattr(summary, field)
         if spread is None or spread.n == 0:
             continue
         cells = tuple(units.seconds(getattr(spread, c)) for c in COLUMNS)
-        rows.append((name, *cells, units.number(spread.n)))
-    shown = {row[0]: row[1:] for row in rows}
-    same = shown.get("from schedule") == shown.get("end to end")
-    return [row for row in rows if not (same and row[0] == "from schedule")]
+        between = (_between(spread, "p95"),) if intervals else ()
+        cells = (*cells, *between, units.number(spread.n))
+        if rows.get(SAME_AS.get(name, "")) != cells:
+            rows[name] = cells
+    return [(name, *cells) for name, cells in rows.items()]
+
+
+def _between(spread: Spread, name: str) -> str:
+    found = spread.intervals.get(name)
+    return f"{units.seconds(found[0])} to {units.seconds(found[1])}" if found else units.MISSING
 
 
 def lacks_p99(rows: Sequence[Sequence[str]]) -> bool:
     return any(row[1 + COLUMNS.index("p99")] == units.MISSING for row in rows)
-
-
-def counted(requests: RequestCounts) -> str:
-    """`197 of 200 ok, 3 failed: truncated 2, http_429 1`."""
-    failed = sum(requests.failed.values())
-    parts = [f"{units.number(requests.ok)} of {units.number(requests.total)} ok"]
-    classes = ", ".join(f"{name} {units.number(n)}" for name, n in sorted(requests.failed.items()))
-    parts.append(f"{units.number(failed)} failed" + (f": {classes}" if classes else ""))
-    for value, what in (
-        (requests.censored, "still open at the end"),
-        (requests.empty_answers, "answers without a token"),
-        (requests.redialled, "sent again on a new connection"),
-    ):
-        if value:
-            parts.append(f"{units.number(value)} {what}")
-    return ", ".join(parts)
-
-
-def rates(summary: LoadSummary) -> str:
-    rate = summary.rates
-    parts = [
-        f"{units.number(rate.requests_per_s)} requests/s",
-        f"{units.number(rate.output_tokens_per_s)} output tokens/s",
-    ]
-    if rate.peak_output_tokens_per_s is not None:
-        parts[1] += f" (peak {units.number(rate.peak_output_tokens_per_s)})"
-    if rate.asked_per_s is not None:
-        parts.append(f"asked for {units.number(rate.asked_per_s)} requests/s")
-    if rate.in_flight_mean is not None:
-        parts.append(f"{units.number(rate.in_flight_mean)} in flight on average")
-    return ", ".join(parts)
 
 
 def print_summary(console: Console, summary: LoadSummary, definitions: bool) -> None:
@@ -86,23 +73,53 @@ def print_summary(console: Console, summary: LoadSummary, definitions: bool) -> 
     for name, message in summary.errors.items():
         page.paragraph("", f"{name}: {message}", "unknown")
     page.paragraph("Rates", rates(summary))
+    for label, text in facts(summary):
+        page.paragraph(label, text)
     _print_trust(page, summary)
-    rows = latency_rows(summary)
+    wide = page.width >= WIDE
+    rows = latency_rows(summary, wide)
     page.gap()
     if rows:
-        table = [("", *COLUMNS, "n"), *rows]
+        table = [("", *COLUMNS, *(("p95 within",) if wide else ()), "n"), *rows]
         kept = [[row[i] for i in NARROW_COLUMNS] for row in table] if page.narrow else table
         page.table(kept, range(1, len(kept[0])), 0)
         if not page.narrow and lacks_p99(rows):
             page.paragraph("", FOOTNOTE, "muted")
     else:
         page.paragraph("Latency", "no request was answered, so there is none")
+    if summary.styled:
+        _print_styled(page, summary)
+    _print_slo(page, summary)
     if definitions:
         page.gap()
-        for field, text in DEFINITIONS.items():
+        for field, text in (DEFINITIONS | STAGES).items():
             page.paragraph(field, text) if len(field) < page.margin else page.paragraph(
                 "", f"{field}: {text}"
             )
+
+
+def _print_slo(page: Page, summary: LoadSummary) -> None:
+    if summary.slo is None:
+        return
+    page.gap()
+    page.paragraph("SLO", slo_title(summary.slo), "clear" if summary.slo.met else "hit")
+    page.table(slo_rows(summary.slo), (1,), page.margin)
+
+
+def _print_styled(page: Page, summary: LoadSummary) -> None:
+    page.gap()
+    page.paragraph("Also", f"as {summary.style} would count it, from the same instants")
+    head = ("", "unit", "p50", "p90", "p95", "p99", "mean", "n")
+    page.table([head, *styled_rows(summary)], range(2, len(head)), 0)
+    for row in summary.styled:
+        page.paragraph("", f"{row.name}: {row.definition}", "muted")
+
+
+def styled_rows(summary: LoadSummary) -> list[tuple[str, ...]]:
+    return [
+        (row.name, row.unit, *(units.number(getattr(row, c)) for c in COLUMNS), units.number(row.n))
+        for row in summary.styled
+    ]
 
 
 def _print_trust(page: Page, summary: LoadSummary) -> None:

@@ -13,7 +13,8 @@ from perfdoctor.literal import one_line, visible
 from perfdoctor.model import Diagnosis, Finding, FixOffer, LedgerRow, LoadSummary, ProbeState
 from perfdoctor.reports import _words
 from perfdoctor.reports._bundle import Bundle, Report
-from perfdoctor.reports._load_table import COLUMNS, FOOTNOTE, counted, lacks_p99, latency_rows, rates
+from perfdoctor.reports._load_table import COLUMNS, FOOTNOTE, lacks_p99, latency_rows, styled_rows
+from perfdoctor.reports._load_words import counted, facts, rates, slo_rows, slo_title
 from perfdoctor.reports._rows import worth_showing
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#])")
@@ -149,9 +150,19 @@ def _unmeasured(states: Sequence[ProbeState]) -> Iterator[str]:
 def _summary(summary: LoadSummary) -> Iterator[str]:
     yield from ("", "### Load", "", f"- requests: {escape(counted(summary.requests))}")
     yield f"- rates: {escape(rates(summary))}"
+    yield from (f"- {label.lower()}: {escape(text)}" for label, text in facts(summary))
+    trust = "; ".join((summary.trust.status, *summary.trust.reasons))
+    yield f"- trust: {escape(trust)}"
+    yield from (f"- note: {escape(note)}" for note in summary.notes)
     yield from (f"- {escape(name)}: {escape(message)}" for name, message in summary.errors.items())
     rows = latency_rows(summary)
     if rows:
         yield from table(("latency", *COLUMNS, "n"), rows, range(1, len(rows[0])))
         if lacks_p99(rows):
             yield escape(FOOTNOTE)
+    if summary.slo is not None:
+        yield from ("", f"**SLO** {escape(slo_title(summary.slo))}")
+        yield from table(("limit", "value", ""), slo_rows(summary.slo), (1,))
+    if summary.styled:
+        head = (f"as {summary.style} counts", "unit", *COLUMNS, "n")
+        yield from table(head, styled_rows(summary), range(2, len(head)))

@@ -82,6 +82,7 @@ def summarise(
         tokens=tokens,
         server=server_view(samples, window),
         course=course(served, window),
+        stopped=facts.stopped,
         notes=(*ending(facts, state), *notes(load, steady, answered, counts, tokens)),
         errors={r.outcome: r.error or "" for r in reversed(failed)},
     )

@@ -18,7 +18,14 @@ def test_every_format_is_found():
     """One file is a format; discovery needs nothing else."""
     found = {name: report.suffix for name, report, _ in registry.discover("perfdoctor.reports", "REPORT")}
 
-    assert {"html": "html", "json": "json", "markdown": "md", "terminal": "txt"} == found
+    assert {
+        "csv": "csv",
+        "html": "html",
+        "json": "json",
+        "jsonl": "jsonl",
+        "markdown": "md",
+        "terminal": "txt",
+    } == found
 
 
 @pytest.mark.parametrize(

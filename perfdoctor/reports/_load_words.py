@@ -1,0 +1,121 @@
+"""A load test's numbers in words, the same for every report."""
+
+from __future__ import annotations
+
+from perfdoctor import units
+from perfdoctor.latency import DEFINITIONS
+from perfdoctor.model import Arrivals, LoadSummary, RequestCounts, ServerView, SloResult, SloTerm
+
+STAGE_WORDS = {
+    "pool_wait": "pool wait",
+    "connect": "connect",
+    "tls": "TLS",
+    "headers": "to the head",
+    "first_byte": "to the body",
+    "transfer": "body",
+}
+MET = {True: "met", False: "missed", None: "no value"}
+
+
+def counted(requests: RequestCounts) -> str:
+    """`197 of 200 ok, 3 failed: truncated 2, http_429 1`."""
+    failed = sum(requests.failed.values())
+    parts = [f"{units.number(requests.ok)} of {units.number(requests.total)} ok"]
+    classes = ", ".join(f"{name} {units.number(n)}" for name, n in sorted(requests.failed.items()))
+    parts.append(f"{units.number(failed)} failed" + (f": {classes}" if classes else ""))
+    for value, what in (
+        (requests.not_sent, "not sent"),
+        (requests.censored - requests.not_sent, "still open at the end"),
+        (requests.late, "sent late"),
+        (requests.empty_answers, "answers without a token"),
+        (requests.redialled, "sent again on a new connection"),
+    ):
+        if value:
+            parts.append(f"{units.number(value)} {what}")
+    return ", ".join(parts)
+
+
+def rates(summary: LoadSummary) -> str:
+    rate = summary.rates
+    parts = [
+        f"{units.number(rate.requests_per_s)} requests/s",
+        f"{units.number(rate.output_tokens_per_s)} output tokens/s",
+    ]
+    if rate.peak_output_tokens_per_s is not None:
+        parts[1] += f" (peak {units.number(rate.peak_output_tokens_per_s)})"
+    if rate.input_tokens_per_s is not None:
+        parts.append(f"{units.number(rate.input_tokens_per_s)} prompt tokens/s")
+    if summary.user_tokens_per_s.p50 is not None:
+        parts.append(f"{units.number(summary.user_tokens_per_s.p50)} tokens/s for one user (median)")
+    if rate.asked_per_s is not None:
+        parts.append(f"asked for {units.number(rate.asked_per_s)} requests/s")
+    if rate.in_flight_mean is not None:
+        parts.append(f"{units.number(rate.in_flight_mean)} in flight on average")
+    return ", ".join(parts)
+
+
+def facts(summary: LoadSummary) -> list[tuple[str, str]]:
+    """(label, text) of what stands between the rates and the latencies, as far as there is any."""
+    found = []
+    if summary.arrivals is not None:
+        found.append(("Arrivals", _arrivals(summary.arrivals)))
+    if summary.stages:
+        medians = [f"{STAGE_WORDS[name]} {units.seconds(s.p50)}" for name, s in summary.stages.items()]
+        found.append(("Way", ", ".join(medians) + " (medians)"))
+    if summary.server is not None:
+        found.append(("Server", _server(summary.server, summary)))
+    return found
+
+
+def _arrivals(arrivals: Arrivals) -> str:
+    word = arrivals.status.replace("_", " ")
+    if arrivals.status == "unknown":
+        return f"{arrivals.process}, {word}: {arrivals.reason}"
+    numbers = (
+        f"{units.number(arrivals.sent_per_s)}/s sent, CV of the gaps {units.number(arrivals.gap_cv)}, "
+        f"late p99 {units.seconds(arrivals.late_p99_s)}"
+    )
+    return f"{arrivals.process}, {word}: {arrivals.reason or numbers}"
+
+
+def _server(server: ServerView, summary: LoadSummary) -> str:
+    """Means beside means: histograms tell no more."""
+    if server.missing:
+        return f"its own view is missing: {server.missing}"
+    pairs = [
+        ("TTFT", server.ttft_mean_s, summary.ttft.mean),
+        ("end to end", server.e2e_mean_s, summary.e2e.mean),
+    ]
+    parts = [
+        f"mean {name} {units.seconds(theirs)} by its own count, {units.seconds(ours)} here"
+        for name, theirs, ours in pairs
+        if theirs is not None
+    ]
+    if server.queue_mean_s is not None:
+        parts.append(f"{units.seconds(server.queue_mean_s)} of it queue")
+    if server.output_tokens is not None:
+        parts.append(f"{units.number(server.output_tokens)} tokens")
+    return "; ".join(parts) or "it exports none of the times that are compared here"
+
+
+def slo_rows(slo: SloResult) -> list[tuple[str, str, str]]:
+    """(limit, value, met | missed | no value)."""
+    return [(term.text, _value(term), MET[term.met]) for term in slo.terms]
+
+
+def slo_title(slo: SloResult) -> str:
+    title = "met" if slo.met else "missed" if slo.met is False else "not decided: a limit has no value here"
+    if slo.goodput_per_s is not None:
+        title += f"; goodput {units.number(slo.goodput_per_s)} requests/s"
+    return title + (
+        f", {units.share(slo.good_share)} of the requests good" if slo.good_share is not None else ""
+    )
+
+
+def _value(term: SloTerm) -> str:
+    if term.value is None or isinstance(term.value, str):
+        return term.value or units.MISSING
+    if term.metric == "error_rate" or term.metric.endswith("_share"):
+        return units.share(term.value)
+    timed = term.metric.rpartition("_")[0] in DEFINITIONS and not term.metric.startswith("user_tokens")
+    return units.seconds(term.value) if timed else units.number(term.value)
