@@ -18,6 +18,7 @@ from perfdoctor.loadgen.driver import Driver, Stage
 from perfdoctor.model import Load, Prompts, RequestRecord, Target
 from tests.servers import _models, truth
 from tests.servers.truth import Truth
+from tests.servers.truth_scripts import CHUNKED_HEAD, DONE, FINISH, GOOD, LAST_CHUNK, TOKENS, chunk
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +158,36 @@ def test_the_first_answer_comes_after_the_reasoning(server):
     assert record.token_at_s[0] == record.first_token_s
     assert record.token_at_s[5] == record.first_answer_s
     assert 0.09 < latency.ttfa(record) - latency.ttft(record) < 0.3
+
+
+def test_an_answer_of_done_alone_fails_by_itself(server):
+    """The run goes on, and the failure has no latency that could look fast."""
+    records = drive(server.scripted("good+bare-done"), requests=6)
+
+    assert (3, 3) == tuple(sum(r.outcome == kind for r in records) for kind in ("ok", "empty"))
+    assert {None} == {latency.ttft(r) for r in records if r.outcome == "empty"}
+
+
+def test_what_holds_a_connection_open_is_no_first_token(server):
+    """A keep-alive sent as data, 100 ms before anything was generated."""
+    steps = [
+        CHUNKED_HEAD,
+        chunk(b"data: : keepalive\n\n"),
+        0.1,
+        *(chunk(piece) for piece in GOOD),
+        LAST_CHUNK,
+    ]
+    (record,) = drive(server.put("waits", steps))
+
+    assert "ok" == record.outcome
+    assert 0.1 <= latency.ttft(record) and 0.1 <= record.first_event_s - record.sent_s
+
+
+def test_a_thousand_chunks_without_usage_are_a_thousand(server):
+    """Whatever limit was asked for; the record says that chunks were counted."""
+    (record,) = drive(server.put("many", [CHUNKED_HEAD, chunk(TOKENS[0] * 1000 + FINISH + DONE), LAST_CHUNK]))
+
+    assert (1000, "chunks") == (record.output_tokens, record.token_source)
 
 
 def test_extra_members_reach_the_server(server):

@@ -214,7 +214,7 @@ def test_a_gigantic_file_is_refused_unread(tmp_path):
         read_text(path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None)
 @given(
     st.one_of(
         st.binary(max_size=60),

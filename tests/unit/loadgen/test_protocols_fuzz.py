@@ -61,7 +61,7 @@ events = st.binary(max_size=12) | encoded
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(events, max_size=5), st.booleans())
 def test_any_events_are_read_or_refused(name, stream, keep):
     """Counts stay plausible, stamps in order, and kept texts are text."""
@@ -83,7 +83,7 @@ def test_any_events_are_read_or_refused(name, stream, keep):
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(events)
 def test_any_whole_body_is_read_or_refused(name, body):
     """What is read is complete, or tells an error."""
