@@ -98,7 +98,7 @@ class Issuer:
             extra=common.extra,
             number=self._ids,
             variables=prompt.variables,
-            digest=prompt.digest,
+            digest=prompt.digest if self._protocol.tokens else None,  # a body of any HTTP varies beside it
             turn=prompt.turn,
             keep_text=common.keep_text or prompt.follow_up is not None,
         )
