@@ -201,6 +201,20 @@ def check(endpoint: str | None, *, as_json: bool) -> None:
         terminal.print_check(console.out(), states, _host.host_facts())
 
 
+def calibrate(quick: bool, *, as_json: bool, quiet: bool) -> None:
+    """Measure the load generator itself."""
+    from perfdoctor import calibration
+    from perfdoctor.reports import _calibration, json
+
+    with Watch(quiet) as watch:
+        found = calibration.calibrate(watch, quick)
+    if as_json:
+        _print_plain(json.encode(found))
+        return
+    with console.writing():
+        _calibration.print_calibration(console.out(), found)
+
+
 def explain(name: str | None) -> None:
     from perfdoctor import pages
     from perfdoctor.reports import terminal

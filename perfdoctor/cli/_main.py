@@ -69,5 +69,8 @@ def _show_usage(error: Any) -> int:
         error.show()
     else:
         command = error.ctx.command_path if error.ctx else "perfdoctor"
-        console.print_error(UsageError(error.format_message().rstrip("."), "", f"see {command} --help"))
+        said = error.format_message().rstrip(".")
+        stray = "extra argument" in said and "://" in said
+        do = f"{command} --endpoint URL" if stray else f"see {command} --help"
+        console.print_error(UsageError(said, "", do))
     return UsageError.exit_code

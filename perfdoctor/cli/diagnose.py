@@ -48,6 +48,8 @@ def diagnose(
     from perfdoctor import commands
 
     if run is not None:
+        if "://" in run and "@" not in run:
+            raise UsageError(f"{run} is no run folder", "", f"perfdoctor diagnose --endpoint {run}")
         if given:
             raise UsageError("give a run folder or a target, not both", "", "see perfdoctor diagnose --help")
         bundle = commands.judge(run)

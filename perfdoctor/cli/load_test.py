@@ -60,13 +60,10 @@ def load_test(
 def _orders(given: Given, out: Out) -> Orders:
     import msgspec
 
-    from perfdoctor import commands
     from perfdoctor.model import Load, Scenario
 
     scenario = flags.scenario_of(given, GROUPS, Scenario(load=Load(concurrency=1, warmup_requests=1)))
     load = scenario.load
-    if load.slo:
-        commands.check_limits(load.slo)
     endless = not (load.requests or load.duration_s or load.ramp or load.replay or load.prompts.file)
     if endless:
         load = msgspec.structs.replace(load, requests=PER_USER * max(load.concurrency, 1))

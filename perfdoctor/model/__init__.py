@@ -6,6 +6,7 @@ always means "not known", never zero. Imports nothing of ours.
 """
 
 from perfdoctor.model._record import SCHEMA_VERSION, Confidence, PhaseName, ProbeStatus, Record, RuleStatus
+from perfdoctor.model.calibrated import Calibration, CalibrationLevel
 from perfdoctor.model.facts import ClientFacts, GpuFacts, HostFacts, RunFacts, TargetFacts
 from perfdoctor.model.judged import (
     Diagnosis,
@@ -42,6 +43,8 @@ __all__ = [
     "Api",
     "Arrival",
     "Arrivals",
+    "Calibration",
+    "CalibrationLevel",
     "ClientFacts",
     "Confidence",
     "Diagnosis",

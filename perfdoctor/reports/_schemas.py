@@ -11,12 +11,13 @@ from typing import Any
 
 import msgspec
 
-from perfdoctor.model import Diagnosis, LoadSummary
+from perfdoctor.model import Calibration, Diagnosis, LoadSummary
 
 FOLDER = Path(__file__).parent / "schemas"
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "diagnosis.schema.json": Diagnosis,
     "load-summary.schema.json": LoadSummary,
+    "calibration.schema.json": Calibration,
 }
 
 
