@@ -49,7 +49,7 @@ def test_lag_is_from_the_servers_write_to_our_stamp():
     assert 0.0 == pytest.approx(found.tpot_error_p99_s, abs=1e-9)
 
 
-@pytest.mark.parametrize(("lag_ms", "limit"), [(5.0, "none"), (5.1, "client")])
+@pytest.mark.parametrize(("lag_ms", "limit"), [(4.99, "none"), (5.01, "client")])
 def test_the_limit_of_a_level(lag_ms, limit):
     """5 ms at p99 still counts as measured rightly."""
     assert limit == level(lag_ms).limit
