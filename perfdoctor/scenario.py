@@ -19,6 +19,7 @@ import msgspec
 from perfdoctor import console
 from perfdoctor.errors import PerfdoctorError, UsageError
 from perfdoctor.model import Diagnosis, Scenario
+from perfdoctor.scenario_file import read_scenario
 
 if TYPE_CHECKING:
     from perfdoctor.stages import Orders
@@ -44,14 +45,6 @@ def available(folder: Path = FOLDER) -> dict[str, Path]:
             "clone the repository and run there: make scenarios",
         )
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
-
-
-def read_scenario(path: Path) -> Scenario:
-    """A scenario file as orders. UsageError names the wrong key or value."""
-    try:
-        return msgspec.toml.decode(path.read_bytes(), type=Scenario)
-    except msgspec.MsgspecError as error:
-        raise UsageError(f"{path.name} is no scenario: {error}") from error
 
 
 def judge_outcome(expect: dict[str, Any], diagnosis: Diagnosis) -> list[str]:

@@ -34,10 +34,13 @@ class Flag:
     long: str | None = None  # where it is not the name, or has a negative form
     least: int | None = None
 
+    def spelled(self) -> str:
+        return self.short or "--" + self.name.replace("_", "-")
+
     def parameter(self) -> inspect.Parameter:
         """As typer reads it; the value of one that is not given is None."""
-        spelled = self.long or "--" + self.name.replace("_", "-")
-        words = [self.short, spelled] if self.short else [spelled]
+        long = self.long or "--" + self.name.replace("_", "-")
+        words = [self.short, long] if self.short else [long]
         option = typer.Option(*words, metavar=self.metavar, help=self.help, min=self.least)
         kind: Any = Annotated[self.kind | None, option]
         return inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
@@ -70,6 +73,12 @@ def lay_over(record: Any, given: Given, groups: Sequence[Sequence[Flag]]) -> Any
         if flag.to is not None and flag.name in given:
             value = given[flag.name]
             record = _put(record, flag.to.split("."), flag.read(value) if flag.read else value)
+    return record
+
+
+def value_at(record: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        record = getattr(record, name)
     return record
 
 

@@ -1,4 +1,4 @@
-"""From flags and a scenario file to the orders of a run. Contradictions are usage errors, said before it."""
+"""From flags and a scenario file to the orders of a run."""
 
 from __future__ import annotations
 
@@ -9,30 +9,61 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfdoctor.errors import UsageError
+from perfdoctor.flags._check import check_together, check_values
 from perfdoctor.flags._flag import Flag, Given, lay_over
 from perfdoctor.flags.values import UNSENDABLE, sendable
 
 if TYPE_CHECKING:
-    from perfdoctor.model import Load, Scenario, Target
+    from perfdoctor.model import Load, Scenario
     from perfdoctor.stages import Orders
-
-OPEN_ONLY = ("arrival", "burstiness", "max_in_flight")
-HTTP_ONLY = ("method", "body", "body_file")
 
 
 def scenario_of(given: Given, groups: Sequence[Sequence[Flag]], default: Scenario) -> Scenario:
     """The default or the file, with the flags over it. Finds a server on this machine if none was named."""
     import msgspec
 
-    from perfdoctor import scenario
+    from perfdoctor import limits
+    from perfdoctor.loadgen.transports._choose import choose
 
-    base = scenario.read_scenario(Path(given["scenario"])) if "scenario" in given else default
-    found: Scenario = lay_over(base, given, groups)
-    target, load = found.target, _shaped(found.load, given)
-    _check(target, load, given)
-    if not (target.endpoint or target.model):
-        target = msgspec.structs.replace(target, endpoint=found_server())
-    return msgspec.structs.replace(found, target=target, load=load)
+    flags = [flag for group in groups for flag in group]
+    base = _from_file(Path(given["scenario"]), given, flags) if "scenario" in given else default
+    laid: Scenario = lay_over(base, given, groups)
+    found = msgspec.structs.replace(laid, load=_shaped(laid.load, given))
+    check_values(found, [flag for flag in flags if flag.name in given], Flag.spelled)
+    check_together(found, given)
+    choose(found.target.wire)
+    if found.load.slo:
+        limits.parse(found.load.slo)
+    if found.target.endpoint or found.target.model:
+        return found
+    target = msgspec.structs.replace(found.target, endpoint=found_server())
+    return msgspec.structs.replace(found, target=target)
+
+
+def _from_file(path: Path, given: Given, flags: Sequence[Flag]) -> Scenario:
+    """A named endpoint takes the place of the file's local model."""
+    import msgspec
+
+    from perfdoctor import scenario_file
+
+    found = scenario_file.read_scenario(path)
+    text = path.read_text("utf-8")
+    check_values(found, flags, lambda flag: f"{_place(path, text, flag)}: `{flag.to}`")
+    if found.fault.get("use"):
+        raise UsageError(
+            f"{path} causes a fault of its own",
+            "Only `perfdoctor scenario run` does that; here it would be measured without its fault.",
+            f"perfdoctor scenario run {found.name}; or take [fault] out of a copy",
+        )
+    if "endpoint" in given and not found.target.endpoint:
+        return msgspec.structs.replace(found, target=msgspec.structs.replace(found.target, model=None))
+    return found
+
+
+def _place(path: Path, text: str, flag: Flag) -> str:
+    from perfdoctor import scenario_file
+
+    return scenario_file.place(path, text, tuple((flag.to or "").split(".")))
 
 
 def _shaped(load: Load, given: Given) -> Load:
@@ -44,53 +75,12 @@ def _shaped(load: Load, given: Given) -> Load:
         changes["arrival"] = "replay"
     elif (load.rate or load.ramp) and load.arrival == "closed":
         changes["arrival"] = "poisson"
-    if "prompts" in given:
+    if load.prompts.file and ("prompts" in given or load.prompts.source == "synthetic"):
         from perfdoctor.loadgen.prompts._detect import detect
 
-        source = detect(Path(given["prompts"]))
+        source = detect(Path(load.prompts.file))
         changes["prompts"] = msgspec.structs.replace(load.prompts, source=source)
     return msgspec.structs.replace(load, **changes)
-
-
-# (flags, whether they are out of place, why, what to do instead)
-_Rule = tuple[tuple[str, ...], bool, str, str]
-
-
-def _check(target: Target, load: Load, given: Given) -> None:
-    for names, wrong, why, do in _contradictions(target, load, given):
-        found = next((name for name in names if name in given), None)
-        if wrong and found:
-            raise UsageError(f"--{found.replace('_', '-')} does not go with the rest", why, do)
-    if target.api == "http" and not target.endpoint:
-        raise UsageError("--api http needs a URL", "Any server can be meant.", "add --endpoint URL")
-
-
-def _contradictions(target: Target, load: Load, given: Given) -> tuple[_Rule, ...]:
-    opens, arrival = load.arrival != "closed", load.arrival
-    return (
-        (
-            OPEN_ONLY,
-            not opens,
-            "It belongs to an open loop: requests that arrive at a rate.",
-            "add --rate 5/s",
-        ),
-        (
-            ("concurrency",),
-            opens,
-            "It is the number of users of a closed loop.",
-            "use --max-in-flight instead",
-        ),
-        (("ramp_up",), opens, "It starts the users of a closed loop.", "use --ramp for a rate that changes"),
-        (("burstiness",), arrival != "gamma", f"Arrivals are {arrival}.", "add --arrival gamma"),
-        (("burstiness",), load.burstiness <= 0, "It is above zero; 1 is poisson.", "write --burstiness 0.5"),
-        (("rate", "ramp"), bool(load.replay), "A replay has its own instants.", "use --replay-speed"),
-        (("rate",), bool(load.ramp), "A ramp says the rate at every instant.", "leave --rate or --ramp out"),
-        (("replay_speed",), not load.replay, "It is the speed of a replay.", "add --replay FILE"),
-        (("replay_speed",), load.replay_speed <= 0, "It is a factor above zero.", "write --replay-speed 2"),
-        (("turns",), bool(load.prompts.file), "A file has its own conversations.", "leave --turns out"),
-        (HTTP_ONLY, target.api != "http", "OpenAI's APIs fix method and body.", "add --api http"),
-        (("body",), "body_file" in given, "There is one body.", "leave --body or --body-file out"),
-    )
 
 
 def orders(command: str, scenario: Scenario, out: Path | None) -> Orders:

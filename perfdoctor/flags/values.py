@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ LONGEST_S = 365 * 86400.0
 LARGEST_BODY = 16 * 2**20  # bytes
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.6.2
 UNSENDABLE = "It holds a line break or a character outside ASCII."
-_RATE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:/|per)?\s*(s|sec|min|m|h)?")
+_RATE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:\s*(?:/|per)\s*(s|sec|min|m|h))?")
 _PER_S = {None: 1.0, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 
 
@@ -30,7 +31,12 @@ def transport(text: str) -> str:
 
 def _one_of(text: str, known: Any, flag: str) -> str:
     if text not in known:
-        raise UsageError(f"{flag} {text} is unknown", "", f"use one of: {', '.join(known)}")
+        near = difflib.get_close_matches(text, known, 1)
+        raise UsageError(
+            f"{flag} {text} is unknown",
+            f"It is one of: {', '.join(known)}.",
+            f"write for example {flag} {near[0] if near else known[0]}",
+        )
     return text
 
 
@@ -155,9 +161,9 @@ def readable(path: str, flag: str) -> Path:
 def socket_path(path: str) -> str:
     if not Path(path).is_socket():
         raise UsageError(
-            f"--unix-socket {path} is no socket",
-            "The server makes it when it starts; a file of another kind may stand there.",
-            "check with: ls -l " + path,
+            f"--unix-socket {path} is no socket" if Path(path).exists() else f"there is no socket {path}",
+            "The server makes it when it starts, and often removes it when it ends.",
+            f"check with: ls -l {path}",
         )
     return path
 
