@@ -1,6 +1,6 @@
 """The phases of load, in order, and what a Ctrl-C does to them.
 
-warm-up -> baseline (one at a time) -> steady -> profile (local model only)
+warm-up -> baseline (one at a time) -> steady -> experiments (diagnose) -> profile (local model only)
 
 A baseline needs an idle server, so a warm-up before it ends with its last answer. Otherwise the warm-up is
 the beginning of the steady load and hands over while requests are open: an idle server would meet a burst
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from perfdoctor import interrupts, store
+from perfdoctor import experiments, interrupts, store
 from perfdoctor.clock import Clock
 from perfdoctor.errors import ServerDied
 from perfdoctor.loadgen.fleet import Driving, make_driver
@@ -89,6 +89,10 @@ async def _stages(run: Conduct, load: Load) -> AsyncIterator[tuple[Stage, str]]:
     if load.baseline_requests:
         yield Stage("baseline", 1, requests=_baseline(run, load)), "Baseline, one request at a time"
     yield _steady(run, load)
+    if run.orders.probes:
+        pace_s = _pace(run, "baseline", _baseline(run, load))
+        for found in experiments.plan(run.orders.scenario, pace_s):
+            yield found
     if run.server and run.orders.probes:
         headers = {"X-Perfdoctor-Profile": str(PROFILED_STEPS)}
         asked = load.prompts.output_tokens

@@ -17,12 +17,20 @@ if TYPE_CHECKING:
 
 STEADY_S = 15.0  # how long load is driven unless told otherwise
 
+NO_EXPERIMENTS = Flag(
+    "no_experiments",
+    "load.experiments",
+    "Leave out the dozen requests after the load in which one thing is changed.",
+    kind=bool,
+    read=lambda off: not off,
+    long="--no-experiments",
+)
 LOCAL = (
     Flag("device", None, "Of the local model.", "cpu|cuda"),
     Flag("dtype", None, "Of the local model.", "bfloat16"),
     Flag("threads", None, "CPU threads of the local model.", kind=int, least=1),
 )
-OTHERS = (flags.SLO, flags.SCENARIO)
+OTHERS = (flags.SLO, flags.SCENARIO, NO_EXPERIMENTS)
 GROUPS = (flags.TARGET, flags.LOAD, flags.PROMPTS, OTHERS, LOCAL, flags.SHAPE, flags.WIRE)
 
 
@@ -67,11 +75,11 @@ def _orders(given: Given, out: Out) -> Orders:
 
     from perfdoctor.model import Load, Scenario
 
-    default = Scenario(load=Load(concurrency=4, baseline_requests=5))
+    default = Scenario(load=Load(concurrency=4, baseline_requests=5, experiments=True))
     scenario = flags.scenario_of(given, GROUPS, default)
     options = {name: str(given[name]) for name in ("device", "dtype", "threads") if name in given}
     target = msgspec.structs.replace(scenario.target, options={**scenario.target.options, **options})
     load = scenario.load
-    if load.duration_s is None and load.requests is None and not load.replay:
+    if not (load.duration_s or load.requests or load.ramp or load.replay):
         load = msgspec.structs.replace(load, duration_s=STEADY_S)
     return flags.orders("diagnose", msgspec.structs.replace(scenario, target=target, load=load), out)

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
+
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen.exchange import Exchange
 from perfdoctor.loadgen.health import Health
@@ -21,7 +23,7 @@ from perfdoctor.loadgen.recount import Recount
 from perfdoctor.loadgen.stage import Share, Stage
 from perfdoctor.loadgen.time_limit import TimeLimits
 from perfdoctor.loadgen.transports._transport import Request
-from perfdoctor.loadgen.way import Way
+from perfdoctor.loadgen.way import Way, make_source
 from perfdoctor.model import Load, PhaseName, RequestRecord
 
 
@@ -55,6 +57,9 @@ class Issuer:
         self._first_tokens = list(stage.first_tokens)
         self.health = Health()
         self.ok = self.failed = self.tokens = 0
+        if stage.prompt_tokens is not None:
+            asked = msgspec.structs.replace(self._load.prompts, input_tokens=stage.prompt_tokens)
+            self._source = make_source(asked, self._load, self._clock.zero_ns)
         if stage.concurrency is None and self._way.trace:  # its first prompt is due at its first instant
             self._source = self._way.trace.source
             self._prompts = self._share.worker + 1 - self._share.workers
@@ -65,7 +70,8 @@ class Issuer:
             await self._recount.settle()
 
     def next_prompt(self) -> Prompt:
-        self._prompts += self._share.workers
+        if not self._stage.same_prompt:
+            self._prompts += self._share.workers
         return self._source.prompt(self._prompts)
 
     async def send(self, phase: PhaseName, due_ns: int, prompt: Prompt, ready_ns: int = 0) -> Exchange:
@@ -135,7 +141,7 @@ class Issuer:
 
     def _finish(self, exchange: Exchange, ready_ns: int) -> None:
         way = self._way
-        record = record_of(exchange, self._clock, way.redactor, self._share.worker)
+        record = record_of(exchange, self._clock, way.redactor, self._share.worker, self._stage.kind)
         if record.phase == self._stage.phase:
             self._count(exchange, record, ready_ns)
         if self._recount:

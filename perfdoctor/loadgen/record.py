@@ -21,8 +21,9 @@ def record_of(
     clock: Clock,
     redactor: Redactor,
     worker: int = 0,
+    kind: str | None = None,
 ) -> RequestRecord:
-    """Its error text is short and holds no secret."""
+    """Its error text is short and holds no secret. `kind` is that of an experiment."""
     ask, dial, zero_ns = exchange.ask, exchange.dial, clock.zero_ns
     # Only what differs from a record's defaults: naming every member costs ten times as much.
     known: dict[str, Any] = {
@@ -36,6 +37,8 @@ def record_of(
         "redialled": dial.redialled,
         "worker": worker,
     }
+    if kind is not None:
+        known["kind"] = kind
     for name, stamp_ns in (
         ("sent_s", exchange.sent_ns),
         ("dialled_s", dial.dialled_ns),

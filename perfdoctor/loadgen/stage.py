@@ -34,6 +34,9 @@ class Stage:
     duration_s: float | None = None
     headers: dict[str, str] = field(default_factory=dict)
     output_tokens: int | None = None  # None: the load's
+    kind: str | None = None  # of an experiment; see RequestRecord.kind
+    prompt_tokens: int | None = None  # None: the load's
+    same_prompt: bool = False  # all requests say the same
     first_tokens: tuple[int, ...] = ()  # the same of more requests, which come before those
     lead_requests: int = 0
     lead_s: float = 0.0

@@ -15,7 +15,7 @@ from perfdoctor.loadgen.tokens import Counter, load_counter
 from perfdoctor.loadgen.transports._choose import make_transport
 from perfdoctor.loadgen.transports._transport import Transport
 from perfdoctor.loadgen.urls import completion_url, cut
-from perfdoctor.model import Load, Target
+from perfdoctor.model import Load, Prompts, Target
 from perfdoctor.redact import Redactor, clean_url, header_secrets, url_secrets
 from perfdoctor.registry import load_member
 
@@ -84,8 +84,7 @@ def check_contents(target: Target, load: Load) -> None:
 
 def _contents(target: Target, load: Load, run: int) -> tuple[Source, Trace | None, Protocol]:
     """What requests will say, and in which words."""
-    make_source = load_member("perfdoctor.loadgen.prompts", load.prompts.source, "SOURCE")[0]
-    source: Source = make_source(load.prompts, load.seed, run)
+    source = make_source(load.prompts, load, run)
     trace = read_trace(Path(load.replay), load.prompts, load.seed, run) if load.replay else None
     said = trace.source if trace else source
     protocol = make_protocol(target, load.seed, said.variables, said.speaks)
@@ -94,6 +93,12 @@ def _contents(target: Target, load: Load, run: int) -> tuple[Source, Trace | Non
     elif not protocol.tokens:
         source = said  # the variables of a template stand in its rows alone
     return source, trace, protocol
+
+
+def make_source(prompts: Prompts, load: Load, run: int) -> Source:
+    make = load_member("perfdoctor.loadgen.prompts", prompts.source, "SOURCE")[0]
+    made: Source = make(prompts, load.seed, run)
+    return made
 
 
 class _Nothing:

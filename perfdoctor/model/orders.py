@@ -87,6 +87,7 @@ class Load(Record, frozen=True, kw_only=True):
     drain_s: float = 30.0  # how long open requests may finish after the time is over or a stop was asked for
     deadline_s: float | None = None  # of the whole load, drain included; then everything open is cancelled
     max_error_rate: float | None = None  # share of failed requests above which the run is stopped
+    experiments: bool = False  # a dozen requests after the load, one thing changed in each kind
     workers: int | None = None  # driver processes; None: as many as the machine and the pace ask for
     temperature: float | None = None  # None: the server's default
     slo: str | None = None  # `ttft_p95<500ms,tpot_p95<50ms`

@@ -103,13 +103,16 @@ def others(obs: Observations) -> float:
 
 
 @signal("cpu.quota.throttled.share", unit="share")
-def throttled(obs: Observations) -> float:
-    """Share of CFS periods in which the server's group ran out of its CPU quota. Missing without a quota."""
+def throttled(obs: Observations) -> Reading:
+    """Share of CFS periods in which the server's group ran out of its CPU quota; 0 where it has none.
+
+    Missing when the group cannot be read. Cross-check: nr_throttled over nr_periods in cpu.stat.
+    """
     window = obs.phase("steady")
     periods = window.change("cpu", "quota_periods").amount
-    if periods <= 0:
-        raise NoValue("the group has no CPU quota")
-    return min(1.0, window.change("cpu", "quota_throttled").amount / periods)
+    if periods <= 0:  # a group without a quota counts no periods
+        return Reading(0.0, source="the group has no CPU quota")
+    return Reading(min(1.0, window.change("cpu", "quota_throttled").amount / periods))
 
 
 SIGNALS = (oncpu, busy, runq_wait, host_idle, others, throttled)
