@@ -26,9 +26,11 @@ def find_window(
         due = [r.due_s for r in steady]
         return (min(due), max(due)) if due and max(due) > min(due) else busy_window(steady, 1)
     window = busy_window(steady, load.concurrency)
-    sent = [r.sent_s for r in steady if r.sent_s is not None]
-    handed_over = sent and any(r.end_s is not None and r.end_s > min(sent) for r in before)
-    return (min(sent), window[1]) if window and handed_over else window
+    if window is None:
+        return None
+    first_s = min(r.sent_s for r in steady if r.sent_s is not None)
+    handed_over = any(r.end_s is not None and r.end_s > first_s for r in before)
+    return (first_s, window[1]) if handed_over else window
 
 
 def busy_window(records: Sequence[RequestRecord], users: int) -> Window | None:
