@@ -14,7 +14,7 @@ from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, without_refuse
 from perfdoctor.loadgen.reading import StreamReader
 from perfdoctor.loadgen.sse import EventTooLong
 from perfdoctor.loadgen.time_limit import TimeLimits
-from perfdoctor.loadgen.transports._transport import Dial, Failure, Request, Transport
+from perfdoctor.loadgen.transports._transport import Dial, Failure, Request, Take, Transport
 from perfdoctor.model import PhaseName
 
 EVIDENCE_BYTES = 4096  # kept of a body that is no answer
@@ -35,8 +35,6 @@ class Exchange:
     end_ns: int | None = None
     status: int | None = None
     retry_after_s: float | None = None
-    body_bytes = 0
-    reads = 0  # of the connection that brought body
     outcome = "ok"
     error: str | None = None
     censored = False
@@ -46,6 +44,8 @@ class Exchange:
     _body: list[bytes] | None = None
     _room = 0  # bytes of the body that may still be kept
     _type = ""
+    _bytes = 0
+    _reads = 0
     _read_ns = 0  # stamp of the last read
 
     def __init__(self, id: int, phase: PhaseName, due_ns: int, protocol: Protocol, ask: Ask) -> None:
@@ -64,6 +64,15 @@ class Exchange:
     def tells_tokens(self) -> bool:
         """Its chunks are tokens: a model answered, and not any HTTP server."""
         return self._protocol.tokens
+
+    @property
+    def body_bytes(self) -> int:
+        return self._reader.bytes if self._reader else self._bytes
+
+    @property
+    def reads(self) -> int:
+        """Reads of the connection that brought body."""
+        return self._reader.reads if self._reader else self._reads
 
     async def run(self, transport: Transport, request: Request, limits: TimeLimits) -> None:
         """Send and read to the end. Only a cancellation is raised, after it has been noted as censored."""
@@ -87,7 +96,7 @@ class Exchange:
 
     # -- the sink of the transport
 
-    def on_head(self, status: int, headers: Mapping[str, str], at_ns: int) -> None:
+    def on_head(self, status: int, headers: Mapping[str, str], at_ns: int) -> Take:
         self.headers_ns, self.status = at_ns, status
         if "retry-after" in headers:
             self.retry_after_s = _retry_after(headers["retry-after"])
@@ -95,21 +104,23 @@ class Exchange:
         # where a stream was asked for, a response that names no type is given the benefit of the doubt
         named = headers.get("content-type", STREAM if wants_stream else "")
         self._type = named.partition(";")[0].strip().lower()
+        if headers.get("content-encoding", "identity").lower() != "identity" and self._protocol.keep_body:
+            raise Failure("bad_stream", f"the answer is compressed ({headers['content-encoding']}), unasked")
         if good and self._type == STREAM:
             self._reader = StreamReader(self._protocol.read, self.answer)
-        elif good and not wants_stream:
-            self._whole = True
-            self._room = WHOLE_BYTES if self._protocol.keep_body else 0
-        else:
-            self._room = EVIDENCE_BYTES
+            return self._reader.feed
+        self._whole = good and not wants_stream
+        self._room = WHOLE_BYTES if self._whole else EVIDENCE_BYTES
+        if self._whole and not self._protocol.keep_body:
+            self._room = 0
+        return self._keep
 
-    def on_body(self, read: bytes, at_ns: int) -> bool:
-        self.body_bytes += len(read)
+    def _keep(self, read: bytes, at_ns: int) -> bool:
+        """Take in a piece of a body that is no stream."""
+        self._bytes += len(read)
         if at_ns != self._read_ns:  # pieces of one read share its stamp
             self._read_ns = at_ns
-            self.reads += 1
-        if self._reader:
-            return self._reader.feed(read, at_ns)
+            self._reads += 1
         if self.answer.first_event_ns is None:
             self.answer.first_event_ns = at_ns
         if self._room:
@@ -122,7 +133,7 @@ class Exchange:
     def _full(self) -> bool:
         """Whether more of the body is of no use."""
         if self._whole:
-            return self.body_bytes > WHOLE_BYTES and self._protocol.keep_body
+            return self._bytes > WHOLE_BYTES and self._protocol.keep_body
         return self._room == 0
 
     # -- how it ended

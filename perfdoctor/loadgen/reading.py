@@ -55,16 +55,25 @@ class Template:
 class StreamReader:
     """Reads one event stream into `answer`, read by read."""
 
-    __slots__ = ("_add_token", "_after", "_answer", "_before", "_parser", "_read_event", "_template")
+    __slots__ = (
+        "_add_token", "_after", "_answer", "_before", "_last_ns", "_parser", "_read_event", "_template",
+        "bytes", "reads",
+    )  # fmt: skip
 
     def __init__(self, read_event: ReadEvent, answer: Answer) -> None:
         self._read_event, self._answer = read_event, answer
         self._add_token = answer.token_ns.append
         self._parser, self._template = SseParser(), Template()
         self._before, self._after = self._template.before, self._template.after
+        self.bytes = self.reads = 0  # pieces that share a stamp are one read
+        self._last_ns = 0
 
     def feed(self, read: bytes, at_ns: int) -> bool:
         """Whether the stream said that it was over: [DONE] or an in-band error."""
+        self.bytes += len(read)
+        if at_ns != self._last_ns:
+            self._last_ns = at_ns
+            self.reads += 1
         before, after = self._before, self._after
         if (
             read.startswith(before)

@@ -7,7 +7,7 @@ waking a task for each chunk.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol as Interface
 
 import msgspec
@@ -43,14 +43,15 @@ class Dial:
     redialled = False
 
 
+# Takes a piece of the body, its framing removed, and its stamp. True: nothing more is wanted of it.
+Take = Callable[[bytes, int], bool]
+
+
 class Sink(Interface):
     """Takes one answer in."""
 
-    def on_head(self, status: int, headers: Mapping[str, str], at_ns: int) -> None:
-        """Called once, with header names in lower case."""
-
-    def on_body(self, read: bytes, at_ns: int) -> bool:
-        """A piece of the body, its framing removed. True: nothing more is wanted of it."""
+    def on_head(self, status: int, headers: Mapping[str, str], at_ns: int) -> Take:
+        """Called once, with header names in lower case. Returns what takes the body."""
 
 
 class Transport(Interface):

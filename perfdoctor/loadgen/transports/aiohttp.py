@@ -22,7 +22,7 @@ import aiohttp
 from perfdoctor import __version__
 from perfdoctor.loadgen.transports._machine import limit_reached
 from perfdoctor.loadgen.transports._tls import make_context
-from perfdoctor.loadgen.transports._transport import TLS_PREFIX, Dial, Failure, Request, Sink
+from perfdoctor.loadgen.transports._transport import TLS_PREFIX, Dial, Failure, Request, Sink, Take
 from perfdoctor.model import Load, Wire
 
 READ_BUFFER_BYTES = 2**20  # aiohttp stops reading the socket above twice this
@@ -58,8 +58,8 @@ class AiohttpTransport:
         try:
             async with self._post(request, dial) as response:
                 headers = {name.lower(): value for name, value in response.headers.items()}
-                sink.on_head(response.status, headers, time.perf_counter_ns())
-                await _read(response.content, sink)
+                take = sink.on_head(response.status, headers, time.perf_counter_ns())
+                await _read(response.content, take)
         except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
             raise Failure(outcome_of(error), describe(error)) from error
 
@@ -107,6 +107,7 @@ class AiohttpTransport:
                 **self._headers,
             },
             timeout=self._timeout,
+            auto_decompress=False,
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=READ_BUFFER_BYTES,
@@ -138,10 +139,10 @@ class AiohttpTransport:
         return trace
 
 
-async def _read(content: aiohttp.StreamReader, sink: Sink) -> None:
+async def _read(content: aiohttp.StreamReader, take: Take) -> None:
     """To the end; or as far as it is wanted, and a little further, so that the connection can be reused."""
     while read := await content.readany():
-        if sink.on_body(read, time.perf_counter_ns()):
+        if take(read, time.perf_counter_ns()):
             break
     if not content.at_eof():
         with suppress(asyncio.TimeoutError):  # the connection is closed then, not reused

@@ -69,9 +69,9 @@ class HttpxTransport:
                 headers=dict(request.headers),
                 extensions={"trace": self._trace(dial)},
             ) as response:
-                sink.on_head(response.status_code, response.headers, time.perf_counter_ns())
+                take = sink.on_head(response.status_code, response.headers, time.perf_counter_ns())
                 async for read in response.aiter_raw():
-                    if sink.on_body(read, time.perf_counter_ns()):
+                    if take(read, time.perf_counter_ns()):
                         break
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise Failure(outcome_of(error), describe(error)) from error
