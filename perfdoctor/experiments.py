@@ -1,7 +1,8 @@
 """Short experiments after the load: one request at a time, one thing changed. Pure: orders in, stages out.
 
-A difference between two of them is what the changed thing costs: twice the prompt tells what reading it costs,
-the same prompt again what a prefix cache saves. They are announced, take seconds, and can be switched off.
+A difference between two of them is what the changed thing costs: twice the prompt tells what reading it
+costs, the same prompt again what a prefix cache saves. They are announced, take seconds, and can be switched
+off.
 """
 
 from __future__ import annotations

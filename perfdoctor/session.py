@@ -26,6 +26,8 @@ from perfdoctor.redact import header_secrets, url_secrets
 from perfdoctor.stages import Conduct, Orders
 
 ENGINE_HZ = 1.0
+WATCH_S = 20.0
+TICK_S = 0.25
 MAX_LOOK_S = 5.0  # at a server at rest; py-spy takes a second and its start
 
 
@@ -108,21 +110,37 @@ def _with_target(scenario: Scenario, **changes: Any) -> Scenario:
 
 
 def _collect(run: Conduct, writer: store.RunWriter) -> None:
-    calibrated = run.orders.probes and not writer.facts.target.remote
+    load = writer.facts.scenario.load
+    watches = load.arrival == "none"  # somebody else's traffic: nothing may be added to it, no calibration
+    calibrated = run.orders.probes and not writer.facts.target.remote and not watches
     if calibrated:
         run.watch.begin("Measuring what this machine's memory can do", "about 1 s")
         writer.update(calibration=_calibrate.calibrate())
     with _sampling(run, writer) as (subject, sampler):
         if writer.facts.target.kind == "local":
             _serve_model(run, writer, subject)
-        elif sampler:
+        elif sampler and not watches:
             run.watch.begin("Looking at the server while nobody asks", "about 2 s")
             _await_first_readings(sampler)
-        scenario = writer.facts.scenario
-        loop.run(stages.drive(run, writer, scenario.load))
+        if watches:
+            _watch(run, writer, load.duration_s or WATCH_S)
+        else:
+            loop.run(stages.drive(run, writer, writer.facts.scenario.load))
     if calibrated and not run.interrupted:
         run.watch.begin("Measuring the memory again", "about 1 s")
         writer.update(calibration=_best(writer.facts.calibration, _calibrate.calibrate()))
+
+
+def _watch(run: Conduct, writer: store.RunWriter, seconds: float) -> None:
+    """The probes alone, beside the traffic that is there. What was seen until a Ctrl-C is kept."""
+    run.watch.begin("Watching the traffic that is there", f"{seconds:.0f} s")
+    start_s = run.clock.now()
+    try:
+        while (left_s := start_s + seconds - run.clock.now()) > 0:
+            time.sleep(min(TICK_S, left_s))
+            writer.check()
+    finally:
+        run.phases.append(Phase(name="watch", start_s=start_s, end_s=run.clock.now()))
 
 
 def _best(*calibrations: dict[str, float | None]) -> dict[str, float | None]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from perfdoctor.stages import Orders
 
 STEADY_S = 15.0  # how long load is driven unless told otherwise
+WATCH_S = 20.0  # the same for the traffic that is there
 
 NO_EXPERIMENTS = Flag(
     "no_experiments",
@@ -25,12 +26,20 @@ NO_EXPERIMENTS = Flag(
     read=lambda off: not off,
     long="--no-experiments",
 )
+NO_LOAD = Flag(
+    "no_load",
+    "load.arrival",
+    "Send nothing: watch the traffic that is there, for --duration (20s).",
+    kind=bool,
+    read=lambda on: "none" if on else "closed",
+    long="--no-load",
+)
 LOCAL = (
     Flag("device", None, "Of the local model.", "cpu|cuda"),
     Flag("dtype", None, "Of the local model.", "bfloat16"),
     Flag("threads", None, "CPU threads of the local model.", kind=int, least=1),
 )
-OTHERS = (flags.SLO, flags.SCENARIO, NO_EXPERIMENTS)
+OTHERS = (flags.SLO, flags.SCENARIO, NO_EXPERIMENTS, NO_LOAD)
 GROUPS = (flags.TARGET, flags.LOAD, flags.PROMPTS, OTHERS, LOCAL, flags.SHAPE, flags.WIRE)
 
 
@@ -50,6 +59,8 @@ def diagnose(
       perfdoctor diagnose --model tiny
 
       perfdoctor diagnose --endpoint http://127.0.0.1:8000 -c 8
+
+      perfdoctor diagnose --endpoint http://127.0.0.1:8000 --no-load --duration 1m
 
       perfdoctor diagnose latest
     """
@@ -81,5 +92,5 @@ def _orders(given: Given, out: Out) -> Orders:
     target = msgspec.structs.replace(scenario.target, options={**scenario.target.options, **options})
     load = scenario.load
     if not (load.duration_s or load.requests or load.ramp or load.replay):
-        load = msgspec.structs.replace(load, duration_s=STEADY_S)
+        load = msgspec.structs.replace(load, duration_s=WATCH_S if load.arrival == "none" else STEADY_S)
     return flags.orders("diagnose", msgspec.structs.replace(scenario, target=target, load=load), out)

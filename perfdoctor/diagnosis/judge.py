@@ -13,6 +13,7 @@ from perfdoctor.model import Confidence, Evidence, Finding, Ledger, LedgerRow, R
 
 RULES = "perfdoctor.diagnosis.rules"
 UNEXPLAINED_MAX = 0.25  # above it nobody may claim more than a pattern
+LEAST_SHARE = 0.05  # guess: no measurement here tells a twentieth from noise
 FULL_REQUESTS, FULL_SECONDS = 30, 10.0  # a full run; fewer show the pattern only
 
 
@@ -60,6 +61,9 @@ def _found(
     name: str, rule: Rule, ground: Ground, answer: Answer, neighbours: Sequence[tuple[Neighbour, Answer]]
 ) -> Judgement:
     rows = [row for row in _rows_of(rule, ground.ledger) if row.row in rule.cost]
+    small = _too_small(rule, rows)
+    if small:
+        return _answered(name, rule, Answer("clear", text=small))
     instead = next((n.instead for n, a in neighbours if n.instead and a.status == "hit"), "")
     cost = _cost(rows)
     finding = Finding(
@@ -113,6 +117,14 @@ def _cost(rows: Sequence[LedgerRow]) -> _Cost | None:
         low_s=sum(r.seconds if r.low_s is None else r.low_s for r in rows),
         high_s=sum(r.seconds if r.high_s is None else r.high_s for r in rows),
     )
+
+
+def _too_small(rule: Rule, rows: Sequence[LedgerRow]) -> str:
+    """Why a state that is there is no finding: hardly any time is lost to it. Nothing where it is one."""
+    share = sum(row.share for row in rows)
+    if rule.of != "request" or not rows or share >= LEAST_SHARE:
+        return ""
+    return f"it explains {units.share(share)} of a request, less than {units.share(LEAST_SHARE)}"
 
 
 def _run_seconds(rule: Rule, ground: Ground, cost: _Cost | None) -> float | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfdoctor import stats, units
-from perfdoctor.diagnosis import decode, losses, prefill, spans
+from perfdoctor.diagnosis import decode, losses, prefill, spans, watched
 from perfdoctor.diagnosis.observations import NoValue, Observations, known
 from perfdoctor.diagnosis.signals import load
 from perfdoctor.model import Ledger, LedgerRow
@@ -40,7 +40,10 @@ def keep(obs: Observations) -> Ledger:
     try:
         splits = spans.split_requests(obs)
     except NoValue as error:
-        return Ledger(load=load_rows, missing=error.reason)
+        try:
+            return watched.keep(obs)
+        except NoValue:
+            return Ledger(load=load_rows, missing=error.reason)
     shares, lost = decode.decode_shares(obs), losses.service_losses(obs)
     reading = prefill.prefill_shares(obs)
     accounts = [_account(s, reading.shares, shares.shares, lost) for s in splits.requests]

@@ -38,13 +38,17 @@ def diagnose(
     table = measure_all(obs)
     violated = laws.violated_laws(obs, table)
     kept = ledger.keep(obs)
-    too_thin = _too_thin(table)
+    watched = facts.scenario.load.arrival == "none"
+    too_thin = "" if watched else _too_thin(table)
     barred = _barred(trusted, violated, too_thin)
     ground = judge.Ground(table, kept, table["drive.seconds"].value or 0.0, barred)
     findings, states = _findings(facts, ground)
     roofed = roof.measure_roof(facts, table)
     loads_seen = any(phase.name == "load" for phase in facts.phases)
-    grounds = verdict.Grounds(trusted, findings, states, table, roofed, kept, too_thin, loads_seen)
+    no_traffic = _no_traffic(table) if watched else ""
+    grounds = verdict.Grounds(
+        trusted, findings, states, table, roofed, kept, too_thin, loads_seen, no_traffic
+    )
     decided = verdict.decide(grounds)
     return Diagnosis(
         run=facts.run,
@@ -73,6 +77,14 @@ def _too_thin(table: Table) -> str:
         f"{LEAST_SECONDS:.0f} s are needed, {judge.FULL_REQUESTS} in {judge.FULL_SECONDS:.0f} s for more "
         "than low confidence"
     )
+
+
+def _no_traffic(table: Table) -> str:
+    """That nobody asked the server for anything while it was watched, or nothing."""
+    finished, seconds = table["drive.requests"].value, table["drive.seconds"].value or 0.0
+    if finished is None or finished > 0 or table["engine.running.mean"].value:
+        return ""
+    return f"No traffic: the server finished nothing in {seconds:.0f} s, and nothing was running."
 
 
 def _barred(trusted: Trust, violated: Sequence[Violation], too_thin: str) -> dict[str, str]:

@@ -41,12 +41,15 @@ class Grounds:
     ledger: Ledger
     too_thin: str
     loads_seen: bool  # the run watched the model being loaded
+    no_traffic: str = ""  # nobody asked for anything while the traffic of others was watched
 
 
 def decide(grounds: Grounds) -> Verdict:
     """In this order: can it be trusted, was a cause found, was there enough load, is it well?"""
     if grounds.trust.status == "invalid":
         return _untrusted(grounds)
+    if grounds.no_traffic:
+        return Verdict(status="insufficient_load", cls="insufficient-load", summary=grounds.no_traffic)
     causes = [f for f in grounds.findings if f.of != "measurement" and not f.explained_by][:CAUSES]
     if causes:
         return Verdict(status="found", cls=causes[0].cls, summary=_summary_of(causes) + _seen(grounds))
@@ -175,6 +178,8 @@ def next_command(facts: RunFacts, verdict: Verdict, findings: Sequence[Finding],
         return (
             f"{_again(facts)} -c {max(1, users // 2)}" if users > 1 else "perfdoctor explain client-limited"
         )
+    if facts.scenario.load.arrival == "none":
+        return f"{_again(facts)} --duration 2m"
     if verdict.status in ("healthy", "insufficient_load"):
         return f"{_again(facts)} -c {2 * users}"
     return f"{_again(facts)} --duration 60s" if thin else "perfdoctor check"
@@ -193,4 +198,6 @@ def _again(facts: RunFacts) -> str:
         words += ["--model", model]
     if asked.api != "chat":
         words += ["--api", asked.api]
+    if facts.scenario.load.arrival == "none":
+        words.append("--no-load")
     return shlex.join(words)

@@ -28,7 +28,8 @@ Rule = tuple[tuple[str, ...], object, str, str, str]
 
 def check_together(scenario: Scenario, given: Given) -> None:
     """UsageError for a flag that means nothing beside the other orders."""
-    for names, wrong, beside, why, do in (*_of_load(scenario, given), *_of_target(scenario, given)):
+    rules = (*_of_watching(scenario, given), *_of_load(scenario, given), *_of_target(scenario, given))
+    for names, wrong, beside, why, do in rules:
         found = next((name for name in names if name in given), None)
         if wrong and found:
             name = SHORT.get(found) or "--" + found.replace("_", "-")
@@ -88,6 +89,22 @@ def _of_load(scenario: Scenario, given: Given) -> Iterator[Rule]:
     yield (
         ("count_per_chunk",), not scenario.target.stream, "--no-stream",
         "An answer in one piece has no chunks.", "leave one of the two out",
+    )  # fmt: skip
+
+
+def _of_watching(scenario: Scenario, given: Given) -> Iterator[Rule]:
+    """--no-load beside anything that would send something."""
+    yield (
+        (
+            "concurrency", "requests", "rate", "ramp", "replay", "warmup", "warmup_time", "max_in_flight",
+            "ramp_up", "workers", "slo", "prompts", "prompt_tokens", "output_tokens", "max_error_rate",
+        ),
+        "no_load" in given, "--no-load", "Nothing is sent: the traffic that is there is watched.",
+        "leave one of the two out",
+    )  # fmt: skip
+    yield (
+        ("no_load",), not scenario.target.endpoint and scenario.target.model, "a local model",
+        "Nobody else asks it for anything.", "name a server: --endpoint URL",
     )  # fmt: skip
 
 

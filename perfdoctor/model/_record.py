@@ -11,7 +11,7 @@ SCHEMA_VERSION = 1
 ProbeStatus = Literal["ok", "denied", "unsupported", "absent", "stale"]
 RuleStatus = Literal["hit", "clear", "unknown"]
 Confidence = Literal["low", "medium", "high"]
-PhaseName = Literal["load", "warmup", "baseline", "steady", "experiment", "profile"]
+PhaseName = Literal["load", "warmup", "baseline", "steady", "experiment", "profile", "watch"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

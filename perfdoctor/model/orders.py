@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from perfdoctor.model._record import PhaseName, Record
 
-Arrival = Literal["closed", "constant", "poisson", "gamma", "replay"]
+Arrival = Literal["closed", "constant", "poisson", "gamma", "replay", "none"]
 Api = Literal["chat", "completions", "responses", "http"]
 
 
@@ -62,6 +62,7 @@ class Prompts(Record, frozen=True, kw_only=True):
 class Load(Record, frozen=True, kw_only=True):
     """How hard to drive.
 
+    `none`: not at all; the traffic that is there is watched for `duration_s`.
     `closed`: `concurrency` users, each sending its next request on an answer. The others are open loops: one
     absolute schedule, made before the first request from `seed`, at `rate` or along `ramp`.
     """

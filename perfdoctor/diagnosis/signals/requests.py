@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from perfdoctor import latency, stats
+from perfdoctor.diagnosis import counted
 from perfdoctor.diagnosis.measure import Measure, Reading, signal
 from perfdoctor.diagnosis.observations import NoValue, Observations, ratio
 from perfdoctor.model import RequestRecord
@@ -52,8 +53,11 @@ def seconds(obs: Observations) -> float:
 
 @signal("drive.requests", unit="requests")
 def requests(obs: Observations) -> float:
-    """Complete, successful requests of the steady phase: what every percentile rests on."""
-    return len(obs.ok("steady"))
+    """Complete, successful requests of the steady phase: what every percentile rests on.
+
+    Where the traffic of others was watched, the requests that the server finished meanwhile.
+    """
+    return counted.requests(obs) if counted.watches(obs) else len(obs.ok("steady"))
 
 
 @signal("drive.in_flight.mean", unit="requests")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfdoctor import latency, stats
-from perfdoctor.diagnosis import spans
+from perfdoctor.diagnosis import counted, spans
 from perfdoctor.diagnosis.measure import Reading, signal
 from perfdoctor.diagnosis.observations import NoValue, Observations, known, ratio
 from perfdoctor.diagnosis.signals import cpu, gil, gpu
@@ -18,6 +18,8 @@ def queue(obs: Observations) -> Reading:
     From the server's stamps, else its histograms, else timings it streams, else the growth of TTFT over one
     request at a time. Missing when none of these exists. Cross-check: the server's queue-time metric.
     """
+    if counted.watches(obs):
+        return Reading(counted.mean_of(obs, "queue"), source=counted.SOURCE)
     found = spans.split_requests(obs)
     if not found.has("server_queue"):
         raise NoValue("no server stamps, histograms or streamed timings, and no baseline phase to compare")
@@ -27,7 +29,10 @@ def queue(obs: Observations) -> Reading:
 @signal("server.queue.share", unit="share")
 def queue_share(obs: Observations) -> Reading:
     """Queue time as a share of the mean request time, 0-1. Missing like `server.queue.mean`."""
-    whole = stats.mean([s.total_s for s in spans.split_requests(obs).requests]) or 1.0
+    if counted.watches(obs):
+        whole = counted.mean_of(obs, "e2e")
+    else:
+        whole = stats.mean([s.total_s for s in spans.split_requests(obs).requests]) or 1.0
     found = queue.compute(obs)
     assert isinstance(found, Reading)
     return Reading(found.value / whole, found.n, found.source)
@@ -131,6 +136,12 @@ def waiting(obs: Observations) -> float:
     return stats.mean(obs.phase("steady").gauge("engine", "waiting")) or 0.0
 
 
+@signal("engine.running.mean", unit="requests")
+def running(obs: Observations) -> float:
+    """Requests the server worked on, mean of its gauge over the steady phase. A gauge can miss short ones."""
+    return stats.mean(obs.phase("steady").gauge("engine", "running")) or 0.0
+
+
 @signal("engine.preemptions", unit="times")
 def preemptions(obs: Observations) -> float:
     """Requests the server threw out of its KV cache during the steady phase; a gain, not a total."""
@@ -157,4 +168,4 @@ def context(obs: Observations) -> float:
     return stats.mean(found) or 0.0
 
 
-SIGNALS = (queue, queue_share, batch, saturation, kv_usage, waiting, preemptions, preempted, context)
+SIGNALS = (queue, queue_share, batch, saturation, kv_usage, waiting, running, preemptions, preempted, context)
