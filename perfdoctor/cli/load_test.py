@@ -15,7 +15,9 @@ from perfdoctor.flags import Given
 if TYPE_CHECKING:
     from perfdoctor.stages import Orders
 
-PER_USER = 10  # requests, where neither a number nor a time is given
+# Where nothing says how long: requests for each user of a closed loop, seconds of an open one.
+PER_USER = 10
+OPEN_S = 10.0
 
 GROUPS = (flags.TARGET, flags.LOAD, flags.SHAPE, flags.PROMPTS, (flags.SLO, flags.SCENARIO), flags.WIRE)
 
@@ -64,7 +66,8 @@ def _orders(given: Given, out: Out) -> Orders:
 
     scenario = flags.scenario_of(given, GROUPS, Scenario(load=Load(concurrency=1, warmup_requests=1)))
     load = scenario.load
-    endless = not (load.requests or load.duration_s or load.ramp or load.replay or load.prompts.file)
-    if endless:
-        load = msgspec.structs.replace(load, requests=PER_USER * max(load.concurrency, 1))
+    if not (load.requests or load.duration_s or load.ramp or load.replay or load.prompts.file):
+        closed = load.arrival == "closed"
+        limit = {"requests": PER_USER * load.concurrency} if closed else {"duration_s": OPEN_S}
+        load = msgspec.structs.replace(load, **limit)
     return flags.orders("load-test", msgspec.structs.replace(scenario, load=load), out)
