@@ -79,9 +79,10 @@ def _opening_facts(run: Conduct) -> RunFacts:
     """The facts known before the first byte is measured. The target is looked at here, so that nothing is
     left behind when an endpoint does not answer or a model cannot be served."""
     scenario = run.orders.scenario
-    schedule.check(scenario.load)
-    way.check_contents(scenario.target, scenario.load)
-    headroom.make_room(scenario.load, scenario.target)
+    if scenario.load.arrival != "none":
+        schedule.check(scenario.load)
+        way.check_contents(scenario.target, scenario.load)
+        headroom.make_room(scenario.load, scenario.target)
     target = TargetFacts(kind="local", engine="perfdoctor-local", model=scenario.target.model)
     if scenario.target.endpoint:
         run.watch.begin(f"Looking at {preflight.address(scenario.target)}", "about 1 s")
