@@ -130,11 +130,24 @@ def check_limits(text: str) -> None:
 def crossed(summary: LoadSummary, fail_on: str | None = None) -> bool:
     """Whether the run is a failure to whoever asked: an SLO missed, a --fail-on met, stopped for its errors.
 
-    A limit that has no value here is not met; nobody may pass by measuring nothing.
+    A limit that has no value here is not met; nobody may pass by measuring nothing. Says which it was, also
+    to whom asked for no notes: an exit code alone explains nothing.
     """
-    missed = summary.slo is not None and summary.slo.met is not True
-    found = [limits.test(limit, summary) for limit in limits.parse(fail_on)] if fail_on else []
-    return missed or summary.stopped is not None or any(term.met is not False for term in found)
+    terms = [limits.test(limit, summary) for limit in limits.parse(fail_on)] if fail_on else []
+    reasons = [f"--fail-on {term.text}: {_against(term)}" for term in terms if term.met is not False]
+    if summary.slo is not None and summary.slo.met is not True:
+        missed = [term for term in summary.slo.terms if term.met is not True]
+        reasons += [f"the SLO is missed, {term.text}: {_against(term)}" for term in missed]
+    reasons += [summary.stopped] if summary.stopped else []
+    for reason in reasons:
+        console.say(f"Exit 1: {reason}")
+    return bool(reasons)
+
+
+def _against(term: SloTerm) -> str:
+    from perfdoctor.reports import _load_words
+
+    return "it has no value in this run" if term.value is None else f"it is {_load_words.term_value(term)}"
 
 
 def report(

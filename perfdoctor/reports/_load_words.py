@@ -100,7 +100,7 @@ def _server(server: ServerView, summary: LoadSummary) -> str:
 
 def slo_rows(slo: SloResult) -> list[tuple[str, str, str]]:
     """(limit, value, met | missed | no value)."""
-    return [(term.text, _value(term), MET[term.met]) for term in slo.terms]
+    return [(term.text, term_value(term), MET[term.met]) for term in slo.terms]
 
 
 def slo_title(slo: SloResult) -> str:
@@ -112,7 +112,7 @@ def slo_title(slo: SloResult) -> str:
     )
 
 
-def _value(term: SloTerm) -> str:
+def term_value(term: SloTerm) -> str:
     if term.value is None or isinstance(term.value, str):
         return term.value or units.MISSING
     if term.metric == "error_rate" or term.metric.endswith("_share"):
