@@ -11,7 +11,7 @@ import msgspec
 
 from perfdoctor import console, disk, limits, store
 from perfdoctor.errors import DiskFull, RunFolderError, UsageError
-from perfdoctor.model import Diagnosis, LoadSummary, RequestRecord
+from perfdoctor.model import Diagnosis, LoadSummary, RequestRecord, SloTerm
 from perfdoctor.progress import Watch
 
 if TYPE_CHECKING:
