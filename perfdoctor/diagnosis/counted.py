@@ -30,3 +30,21 @@ def requests(obs: Observations) -> float:
         except NoValue:
             continue
     raise NoValue("the server does not count its requests")
+
+
+def inside(obs: Observations) -> tuple[float, float]:
+    """(running, waiting) requests in the server, means of its gauges over the window."""
+    window = obs.phase("steady")
+    running, waiting = window.gauge("engine", "running"), window.gauge("engine", "waiting")
+    return sum(running) / len(running), sum(waiting) / len(waiting)
+
+
+def queue_share(obs: Observations) -> float:
+    """Queue time over the time of a request, by Little's law: waiting over all that are inside.
+
+    NoValue while nobody is inside.
+    """
+    running, waiting = inside(obs)
+    if running + waiting <= 0:
+        raise NoValue("nobody was in the server when its gauges were read")
+    return waiting / (running + waiting)

@@ -40,8 +40,13 @@ def _latency(quantity: str, phase: Compared, statistic: str) -> Measure:
 
 @signal("drive.concurrency", unit="users")
 def concurrency(obs: Observations) -> float:
-    """Users of the closed loop in the steady phase, each with one request open. Cross-check: `-c`."""
+    """Users of the closed loop in the steady phase, each with one request open. Cross-check: `-c`.
+
+    Where the traffic of others was watched, the requests inside the server by its gauges.
+    """
     obs.phase("steady")
+    if counted.watches(obs):
+        return sum(counted.inside(obs))
     return obs.concurrency("steady")
 
 
@@ -75,6 +80,9 @@ def in_flight(obs: Observations) -> float:
 def busy(obs: Observations) -> float:
     """Share of the steady phase with at least one request open; the rest, the server had nothing to do."""
     window = obs.phase("steady")
+    if counted.watches(obs):
+        running = window.gauge("engine", "running")
+        return sum(value > 0 for value in running) / len(running)
     covered, reached = 0.0, window.start_s
     for sent, done in sorted(_open_spans(obs)):
         start, end = max(sent, reached), min(done, window.end_s)

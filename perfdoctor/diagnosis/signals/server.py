@@ -30,9 +30,12 @@ def queue(obs: Observations) -> Reading:
 def queue_share(obs: Observations) -> Reading:
     """Queue time as a share of the mean request time, 0-1. Missing like `server.queue.mean`."""
     if counted.watches(obs):
-        whole = counted.mean_of(obs, "e2e")
-    else:
-        whole = stats.mean([s.total_s for s in spans.split_requests(obs).requests]) or 1.0
+        try:
+            share = ratio(counted.mean_of(obs, "queue"), counted.mean_of(obs, "e2e"), "the end to end")
+            return Reading(share, source=counted.SOURCE)
+        except NoValue:
+            return Reading(counted.queue_share(obs), source="Little's law, from the server's gauges")
+    whole = stats.mean([s.total_s for s in spans.split_requests(obs).requests]) or 1.0
     found = queue.compute(obs)
     assert isinstance(found, Reading)
     return Reading(found.value / whole, found.n, found.source)
