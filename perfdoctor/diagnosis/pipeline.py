@@ -81,10 +81,11 @@ def _too_thin(table: Table) -> str:
 
 def _no_traffic(table: Table) -> str:
     """That nobody asked the server for anything while it was watched, or nothing."""
-    finished, seconds = table["drive.requests"].value, table["drive.seconds"].value or 0.0
-    if finished is None or finished > 0 or table["engine.running.mean"].value:
+    finished, running = table["drive.requests"].value, table["engine.running.mean"].value
+    if finished or running or (finished is None and running is None):
         return ""
-    return f"No traffic: the server finished nothing in {seconds:.0f} s, and nothing was running."
+    seconds = table["drive.seconds"].value or 0.0
+    return f"No traffic: nothing was running in the server for {seconds:.0f} s, and nothing was finished."
 
 
 def _barred(trusted: Trust, violated: Sequence[Violation], too_thin: str) -> dict[str, str]:
