@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -87,7 +87,27 @@ def tpot(record: RequestRecord) -> float | None:
     return span / later if later > 0 else None
 
 
+def user_tokens_per_s(record: RequestRecord) -> float | None:
+    pace_s = tpot(record)
+    return 1 / pace_s if pace_s else None
+
+
+# The quantities of which a request has one value or none, by their names in DEFINITIONS.
+OF_REQUEST: dict[str, Callable[[RequestRecord], float | None]] = {
+    "ttft": ttft,
+    "ttfa": ttfa,
+    "tpot": tpot,
+    "e2e": e2e,
+    "ttft_from_schedule": ttft_from_schedule,
+    "ttfa_from_schedule": ttfa_from_schedule,
+    "e2e_from_schedule": e2e_from_schedule,
+    "user_tokens_per_s": user_tokens_per_s,
+}
+
+
 def gaps(record: RequestRecord) -> tuple[float, ...]:
+    if len(record.token_at_s) < 2:
+        return ()
     return tuple(b - a for a, b in itertools.pairwise(record.token_at_s))
 
 
@@ -107,8 +127,8 @@ def token_counts(record: RequestRecord) -> tuple[int, ...]:
 
 def inter_token(record: RequestRecord) -> list[float]:
     """One value per token after the first chunk; of those that came together, each its part of the pause."""
-    counts = token_counts(record)
     found: list[float] = []
+    counts = token_counts(record) if len(record.token_at_s) > 1 else ()
     for gap, tokens in zip(gaps(record), counts[1:], strict=False):
         if tokens > 0:
             found += [gap / tokens] * tokens
@@ -116,12 +136,13 @@ def inter_token(record: RequestRecord) -> list[float]:
 
 
 def stages(record: RequestRecord) -> dict[str, float | None]:
-    """The way of a request before and around its answer, by STAGES."""
+    """The way of a request before and around its answer, by STAGES. Without TLS one stands with its TCP."""
     dialled = record.dialled_s
+    secured = record.connected_s if record.connected_s != record.tcp_s else None
     return {
         "pool_wait": _span(record.sent_s, record.written_s if dialled is None else dialled),
         "connect": _span(dialled, record.tcp_s),
-        "tls": _span(record.tcp_s, record.connected_s),
+        "tls": _span(record.tcp_s, secured),
         "headers": _span(record.written_s, record.headers_s),
         "first_byte": _span(record.headers_s, record.first_event_s),
         "transfer": _span(record.first_event_s, record.end_s),

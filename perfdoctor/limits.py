@@ -6,6 +6,7 @@ One grammar for what must hold (`--slo`) and for what must not be (`--fail-on`).
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,13 +28,8 @@ _RATES = (
     "requests_per_s", "output_tokens_per_s", "input_tokens_per_s", "peak_output_tokens_per_s", "sent_per_s",
     "in_flight_mean", "in_flight_max",
 )  # fmt: skip
-_PER_REQUEST: dict[str, Callable[[RequestRecord], float | None]] = {
-    "ttft": latency.ttft,
-    "ttfa": latency.ttfa,
-    "tpot": latency.tpot,
-    "e2e": latency.e2e,
-    "e2e_from_schedule": latency.e2e_from_schedule,
-}
+_SHARES = ("good_share", "error_rate")
+_TRUST = ("valid", "degraded", "invalid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +63,57 @@ def _parse_term(term: str) -> Limit:
             f"Near: {', '.join(near)}." if near else "Names are those of load-test --json.",
             f"write for example {EXAMPLE}",
         )
-    return Limit(term, metric, cast(Comparison, comparison), _value(metric, value, term))
+    return Limit(term, metric, cast(Comparison, comparison), _value(metric, comparison, value, term))
 
 
-def _value(metric: str, text: str, term: str) -> float | str:
+def _value(metric: str, comparison: str, text: str, term: str) -> float | str:
     if metric == "trust":
-        if text not in ("valid", "degraded", "invalid"):
-            raise UsageError(f"'{term}' is no limit", "Trust is valid, degraded or invalid.", "trust=valid")
+        if comparison != "=" or text not in _TRUST:
+            raise UsageError(
+                f"'{term}' is no limit", f"Trust is one word of {', '.join(_TRUST)}.", "write trust=valid"
+            )
         return text
+    kind, parse_value = _kind(metric)
     try:
-        if _is_duration(metric):
-            return units.parse_duration(text)
-        value = float(text.removesuffix("/s").rstrip("%")) / (100 if text.endswith("%") else 1)
+        value = parse_value(text)
     except ValueError as error:
-        unit = "a time with its unit, as 500ms" if _is_duration(metric) else "a number"
         raise UsageError(
-            f"'{term}' is no limit", f"The value of {metric} is {unit}.", f"for example {EXAMPLE}"
+            f"'{term}' is no limit", f"The value of {metric} is {kind}.", f"write for example {EXAMPLE}"
         ) from error
+    return value
+
+
+def _kind(metric: str) -> tuple[str, Callable[[str], float]]:
+    """What a value of that metric looks like, and its parser, which raises ValueError."""
+    if _is_duration(metric):
+        return "a time with its unit, as 500ms", _parse_time
+    if metric in _SHARES:
+        return "a share, as 1% or 0.01", _parse_share
+    if "_per_s" in metric or metric == "goodput":
+        return "a number a second, as 10 or 10/s", lambda text: _parse_number(text.removesuffix("/s"))
+    return "a number", _parse_number
+
+
+def _parse_time(text: str) -> float:
+    """A bare number would be seconds here and milliseconds to many a reader."""
+    if not text[-1:].isalpha():
+        raise ValueError(text)
+    return units.parse_duration(text)
+
+
+def _parse_number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(text)
+    return value
+
+
+def _parse_share(text: str) -> float:
+    """A number above 1 without a percent sign was meant as percent; nobody may guess which."""
+    percent = text.endswith("%")
+    value = _parse_number(text.rstrip("% ")) / (100 if percent else 1)
+    if value > 1:
+        raise ValueError(text)
     return value
 
 
@@ -147,13 +177,15 @@ def is_good(record: RequestRecord, limits: Sequence[Limit]) -> bool:
     """Whether a request succeeded and met every limit that can be asked of one request alone.
 
     A percentile's limit is asked of each: with `ttft_p95<500ms` a good request had its token within 500 ms.
-    A quantity that the request does not have, as the pace of a single token, is met.
+    A quantity that the request does not have, as the pace of a single token, is met; so is a limit of the
+    least value, which is one request's alone.
     """
     if record.outcome != "ok" or record.censored:
         return False
     for limit in limits:
-        of = _PER_REQUEST.get(limit.metric.rpartition("_")[0])
-        value = of(record) if of and _is_duration(limit.metric) else None
+        name, _, statistic = limit.metric.rpartition("_")
+        of = latency.OF_REQUEST.get(name) if statistic in _STATISTICS and statistic != "min" else None
+        value = of(record) if of else None
         if value is not None and not _compare(value, limit.comparison, limit.limit):
             return False
     return True

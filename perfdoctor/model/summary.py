@@ -38,6 +38,10 @@ class RequestCounts(Record, frozen=True, kw_only=True):
 
 
 class Rates(Record, frozen=True, kw_only=True):
+    """Over the part of the load that was the one asked for: `start_s` to `end_s` on the run's clock."""
+
+    start_s: float | None = None
+    end_s: float | None = None
     requests_per_s: float | None = None
     output_tokens_per_s: float | None = None
     input_tokens_per_s: float | None = None
@@ -71,7 +75,7 @@ class TokenCounts(Record, frozen=True, kw_only=True):
     asked: int | None = None  # of the requests that succeeded, and delivered to the same
     delivered: int | None = None
     cached: int | None = None
-    in_window: int | None = None
+    in_window: int | None = None  # those that the rate counts, also what the warm-up left to be delivered
     per_chunk: float | None = None  # mean output tokens a chunk
     source: str | None = None
 
@@ -98,7 +102,9 @@ class SloResult(Record, frozen=True, kw_only=True):
 
 
 class Interval(Record, frozen=True, kw_only=True):
-    """One bin of the run's course. Rates are per second, None where nothing was counted."""
+    """One bin of the steady phase. In flight and tokens are all that the server had to serve, as what the
+    warm-up left open; the counts are the steady requests alone.
+    """
 
     start_s: float
     end_s: float

@@ -12,6 +12,7 @@ from typing import Any
 
 from perfdoctor import latency, limits, stats, trust
 from perfdoctor.loadgen import arrivals
+from perfdoctor.loadgen.summary._columns import delivered, open_requests
 from perfdoctor.loadgen.summary._counts import count_requests, count_tokens
 from perfdoctor.loadgen.summary._course import course
 from perfdoctor.loadgen.summary._notes import ending, notes
@@ -30,16 +31,7 @@ from perfdoctor.model import (
 
 __all__ = ["busy_window", "summarise", "with_slo"]
 
-_OF_REQUEST: dict[str, Callable[[RequestRecord], float | None]] = {
-    "ttft": latency.ttft,
-    "ttfa": latency.ttfa,
-    "tpot": latency.tpot,
-    "e2e": latency.e2e,
-    "ttft_from_schedule": latency.ttft_from_schedule,
-    "ttfa_from_schedule": latency.ttfa_from_schedule,
-    "e2e_from_schedule": latency.e2e_from_schedule,
-    "user_tokens_per_s": lambda r: 1 / pace if (pace := latency.tpot(r)) else None,
-}
+_OF_ANSWER = ("e2e", "e2e_from_schedule")  # what an answer in one piece has too
 
 
 def summarise(
@@ -63,25 +55,30 @@ def summarise(
     counts = count_requests(load, steady, answered, failed)
     served = [*before, *steady]
     sent = _arrivals(load, steady)
-    tokens = count_tokens(steady, answered, window)
-    spreads: dict[str, Any] = {name: _spread(answered, of) for name, of in _OF_REQUEST.items()}
-    inter_token = [value for r in answered for value in latency.inter_token(r)]
+    arrived, flying = delivered(served), open_requests(served)
+    tokens = count_tokens(steady, answered, window, arrived)
+    streamed = [r for r in answered if r.token_at_s]
+    spreads: dict[str, Any] = {
+        name: _spread(answered if name in _OF_ANSWER else streamed, of)
+        for name, of in latency.OF_REQUEST.items()
+    }
+    inter_token = [value for r in streamed for value in latency.inter_token(r)]
     summary = LoadSummary(
         run=facts.run,
         state=state,
         requests=counts,
         trust=trust.judge(facts.client, steady, sent),
-        rates=rates(load, served, window),
+        rates=rates(load, served, window, arrived, flying),
         **spreads,
         itl=stats.spread(inter_token) if inter_token else None,
-        gap=stats.spread([gap for r in answered for gap in latency.gaps(r)]),
+        gap=stats.spread([gap for r in streamed for gap in latency.gaps(r)]),
         e2e_with_failures=_with_failures(spreads["e2e"], answered, len(failed)),
         error_latency=stats.spread(latency.present(map(_duration, failed))),
         stages=_stages(answered),
         arrivals=sent,
         tokens=tokens,
         server=server_view(samples, window),
-        course=course(served, window),
+        course=course(steady, arrived, flying),
         stopped=facts.stopped,
         notes=(*ending(facts, state), *notes(load, steady, answered, counts, tokens)),
         errors={r.outcome: r.error or "" for r in reversed(failed)},

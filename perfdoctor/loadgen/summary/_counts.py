@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from perfdoctor.loadgen.summary._window import Window, tokens_inside
+from perfdoctor.loadgen.summary._columns import Delivered
+from perfdoctor.loadgen.summary._window import Window
 from perfdoctor.model import Load, RequestCounts, RequestRecord, TokenCounts
 
 LATE_S = 0.010  # guess: sent this much after its instant is late; timers and pacing stay below
@@ -39,7 +40,10 @@ def _is_empty(record: RequestRecord) -> bool:
 
 
 def count_tokens(
-    records: Sequence[RequestRecord], answered: Sequence[RequestRecord], window: Window | None
+    records: Sequence[RequestRecord],
+    answered: Sequence[RequestRecord],
+    window: Window | None,
+    arrived: Delivered,
 ) -> TokenCounts:
     """Tokens of all requests, failed ones too: they were delivered. None where nothing was counted."""
     counted = [r for r in records if r.output_tokens is not None]
@@ -47,14 +51,13 @@ def count_tokens(
     told = [r for r in counted if r.token_source == "usage" and r.token_at_s]
     asked = [r for r in answered if r.asked_tokens and r.output_tokens is not None]
     chunks, tokens = sum(len(r.token_at_s) for r in told), sum(r.output_tokens or 0 for r in told)
-    inside = tokens_inside(records, window)
     return TokenCounts(
         prompt=total([r.prompt_tokens for r in records]),
         output=total([r.output_tokens for r in counted]),
         asked=total([r.asked_tokens for r in asked]),
         delivered=total([r.output_tokens for r in asked]),
         cached=total([r.cached_tokens for r in records]),
-        in_window=None if inside is None else round(inside),
+        in_window=round(arrived.within(*window)) if window and arrived.counted else None,
         per_chunk=tokens / chunks if chunks else None,
         source="mixed" if len(sources) > 1 else next(iter(sources), None),
     )
