@@ -10,7 +10,7 @@ from perfdoctor.cli._app import app
 from perfdoctor.cli._common import AsJson, Quiet
 
 
-@app.command()
+@app.command(short_help="Measure the load generator itself: ceiling and error.")
 def calibrate(
     quick: Annotated[bool, typer.Option("--quick", help="Three levels in under ten seconds.")] = False,
     json: AsJson = False,

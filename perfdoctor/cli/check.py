@@ -8,7 +8,7 @@ from perfdoctor.cli._common import AsJson
 from perfdoctor.flags import Given
 
 
-@app.command()
+@app.command(short_help="What can be measured here, and how to enable the rest.")
 @flags.takes((flags.ENDPOINT,))
 def check(given: Given, json: AsJson = False) -> None:
     """Which probes work here, and the command that would enable each of the others.

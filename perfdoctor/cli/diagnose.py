@@ -43,7 +43,7 @@ OTHERS = (flags.SLO, flags.SCENARIO, NO_EXPERIMENTS, NO_LOAD)
 GROUPS = (flags.TARGET, flags.LOAD, flags.PROMPTS, OTHERS, LOCAL, flags.SHAPE, flags.WIRE)
 
 
-@app.command()
+@app.command(short_help="Find where the time goes, and what makes it faster.")
 @flags.takes(*GROUPS)
 def diagnose(
     given: Given,

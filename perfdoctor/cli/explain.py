@@ -9,7 +9,7 @@ import typer
 from perfdoctor.cli._app import app
 
 
-@app.command()
+@app.command(short_help="Print a page: rule, fix, signal, error or measure.")
 def explain(
     name: Annotated[str | None, typer.Argument(help="A rule, fix, signal, error or measure.")] = None,
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 import typer.main
 
 from perfdoctor.cli import app
+from tests.inside import perfdoctor
 from tests.servers import truth
 
 ROOT = Path(__file__).parents[2]
@@ -43,11 +44,13 @@ def commands(text: str) -> Iterator[str]:
     It ends with its line, a comment, or a gap before prose.
     """
     outside = _FENCE.sub("", text)
-    code = [*blocks(text, ""), *("".join(found) for found in _SNIPPET.findall(outside))]
+    yaml = (re.sub(r"\n +(?=--)", " ", block) for block in blocks(text, "yaml"))  # folded lines
+    code = [*blocks(text, ""), *blocks(text, "sh"), *yaml]
+    code += ["".join(found) for found in _SNIPPET.findall(outside)]
     for found in _COMMAND.findall("\n".join(code)):
         command = re.sub(r"\{\w*(?:concurrency|cores)\}", "2", found)
         command = re.sub(r"\{\w+\}|<[^>]*>", "x", command)
-        yield re.split(r"\s#|\s{2,}|\s\.\.\.", command)[0].rstrip()
+        yield re.split(r"\s#|\s{2,}|\s\.\.\.|\s>>", command)[0].rstrip()
 
 
 def examples() -> list[str]:
@@ -111,7 +114,7 @@ def test_the_demos_command_prints_what_the_readme_shows(folder: Path):
 @pytest.mark.server
 @pytest.mark.parametrize("example", [e for e in examples() if not any(word in e for word in _ELSEWHERE)])
 def test_an_example_of_the_readme_runs(folder: Path, example: str):
-    """Each as printed, on a server of known pace where one is named. A diagnosis may end with 4: on a busy
+    """Each as printed, on a server of known pace where one is named. A run may end with 4: on a busy
     machine it is right to abstain."""
     diagnosis = " diagnose " in example
     shorter = ["--duration", "4s"] if diagnosis else []
@@ -119,8 +122,50 @@ def test_an_example_of_the_readme_runs(folder: Path, example: str):
         words = shlex.split(example.replace(_ENDPOINT, server.url))
         done = run([sys.executable, "-m", *words, *shorter], folder)
 
-    assert done.returncode in ((0, 4) if diagnosis else (0,)), done.stderr
+    assert done.returncode in ((0, 4) if diagnosis or " load-test " in example else (0,)), done.stderr
     assert "internal error" not in done.stderr
+
+
+LOADS = [
+    line.partition(" #")[0].strip()
+    for block in blocks(README, "sh")
+    for line in block.splitlines()
+    if line.startswith("perfdoctor load-test ")
+]
+_LONG = (("--duration", "300ms"), ("-n", "4"), ("--ramp", "1/s:20/s:500ms"))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[truth.Truth]:
+    with truth.serving("--tokens", "8", "--gap-ms", "2", "--ttft-ms", "5") as running:
+        yield running
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("example", LOADS)
+def test_a_load_of_the_readme_runs(
+    server: truth.Truth,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    example: str,
+):
+    """With the files it names, and as short as its kind allows. Exit 4 is for a busy machine."""
+    (scenario,) = blocks(README, "toml")
+    (tmp_path / "nightly.toml").write_text(scenario.replace(_ENDPOINT, server.url))
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "one"}\n{"prompt": "two"}\n')
+    (tmp_path / "trace.jsonl").write_text('{"at_s": 5, "prompt": "one"}\n{"at_s": 5.4, "prompt": "two"}\n')
+    monkeypatch.chdir(tmp_path)
+    url = server.scripted("good") if "--api http" in example else server.url
+    words = shlex.split(example.replace(_ENDPOINT, url))[1:]
+    for flag, short in _LONG:
+        if flag in words:
+            words[words.index(flag) + 1] = short
+
+    ended = perfdoctor(capsys, *words)
+
+    assert ended.code in (0, 1, 4), ended.err
+    assert "0 failed" in ended.out, ended.out
 
 
 @pytest.mark.server
