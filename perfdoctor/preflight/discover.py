@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -132,6 +133,7 @@ def _facts(
         step_bytes=weights.step_bytes,
         step_flops=weights.step_flops,
         kv_bytes_per_token=weights.kv_bytes_per_token,
+        roof_refused=roof_refused(weights.experts, seen.command),
         max_batch=engine.max_batch,
         pid=processes.pid,
         pids=processes.pids,
@@ -153,6 +155,19 @@ def _weights(path: Path | None, engine: str, model: Mapping[str, Any], seen: See
     meta = model.get("meta")
     told = meta if isinstance(meta, dict) else {}
     return Weights(parameters=_count(told.get("n_params")), weights_bytes=_count(told.get("size")))
+
+
+def roof_refused(experts: bool, command: Sequence[str]) -> str | None:
+    """Why the weights' bytes over the bandwidth are no limit of this server; None where they are."""
+    if experts:
+        return "a mixture of experts reads other weights for each token, so a batch reads more than one token"
+    words = " ".join(command)
+    if re.search(r"--spec(ulative|-)|--draft", words):
+        return "speculative decoding emits several tokens a step"
+    split = option(command, "--tensor-parallel-size", "-tp", "--tp", "--num-shard")
+    if split and split != "1":
+        return f"the weights are split over {split} devices, and their exchange is not counted"
+    return None
 
 
 def _quantised_at_load(command: Sequence[str]) -> bool:

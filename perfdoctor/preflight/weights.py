@@ -47,6 +47,7 @@ class Weights:
     step_bytes: int | None = None
     step_flops: int | None = None
     kv_bytes_per_token: int | None = None
+    experts: bool = False  # a token uses only some of the weights
 
 
 def measure_folder(folder: Path, dtype: str | None = None) -> Weights | None:
@@ -124,6 +125,7 @@ def sizes(
         step_bytes=round(sum(in_memory(t) * share[t.name] for t in read)),
         step_flops=None if packed else round(sum(2 * t.elements * share[t.name] for t in read)),
         kv_bytes_per_token=kv_bytes(config, BYTES.get(kind or "", 2)),
+        experts=active < 1.0,
     )
 
 

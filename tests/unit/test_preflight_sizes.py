@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from perfdoctor.preflight.discover import roof_refused
 from perfdoctor.preflight.gguf import measure_gguf
 from perfdoctor.preflight.processes import Processes, locate
 from perfdoctor.preflight.weights import Tensor, measure_folder, read_header, sizes, weight_files
@@ -151,3 +152,21 @@ def test_a_hub_name_lies_in_the_server_s_cache(tmp_path: Path) -> None:
 
     assert snapshot == found
     assert locate("Org/Other", Processes(folder=tmp_path, environment={"HF_HOME": str(tmp_path)})) is None
+
+
+@pytest.mark.parametrize(
+    ("experts", "command", "word"),
+    [
+        (False, ["vllm", "serve", "m"], None),
+        (False, ["vllm", "serve", "m", "--tensor-parallel-size", "1"], None),
+        (True, ["vllm", "serve", "m"], "experts"),
+        (False, ["vllm", "serve", "m", "--tensor-parallel-size", "2"], "2 devices"),
+        (False, ["vllm", "serve", "m", "--speculative-config", "{}"], "speculative"),
+        (False, ["llama-server", "-m", "m", "--draft-max", "4"], "speculative"),
+    ],
+)
+def test_a_roof_is_refused_where_bytes_are_no_limit(experts, command, word):
+    """Experts, speculation and several devices each break the arithmetic."""
+    found = roof_refused(experts, command)
+
+    assert (word is None and found is None) or (found is not None and word in found)

@@ -19,6 +19,8 @@ def step_bytes(obs: Observations) -> Reading:
     layout are unknown; below 2,000 tokens it is under 2 % for one sequence of a 1.5B model.
     """
     target = obs.facts.target
+    if target.roof_refused:
+        raise NoValue(target.roof_refused)
     if not target.step_bytes:
         raise NoValue("the bytes a decode step reads are unknown: the server does not tell its model's size")
     kv = 0.0
