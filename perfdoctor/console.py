@@ -12,6 +12,7 @@ import errno
 import functools
 import os
 import sys
+import textwrap
 from collections.abc import Iterator
 
 from rich.console import Console
@@ -122,12 +123,24 @@ def say(text: str) -> None:
 
 
 def print_error(error: PerfdoctorError) -> None:
-    """The three lines of an error: what, why, do."""
+    """The three lines of an error: what, why, do. On a terminal the first two are broken between words; the
+    last is left whole, since commands are copied from it."""
     lines = (("perfdoctor: ", error.what, "hit"), ("  ", error.why, ""), ("  Do: ", error.do, "hint"))
     with contextlib.suppress(OSError):
         for label, text, style in lines:
             if text:
-                err().print(label + _shortened(one_line(text)), markup=False, style=style, soft_wrap=True)
+                line = label + _shortened(one_line(text))
+                shown = line if label.endswith("Do: ") else _broken(line)
+                err().print(shown, markup=False, style=style, soft_wrap=True)
+
+
+def _broken(line: str) -> str:
+    if not err().is_terminal:
+        return line
+    indent = line[: len(line) - len(line.lstrip())] or "  "
+    return textwrap.fill(
+        line, err().width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _shortened(text: str) -> str:

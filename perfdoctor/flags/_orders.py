@@ -121,7 +121,7 @@ def found_server() -> str:
         raise UsageError(
             "no target given, and no server found on this machine",
             f"Tried {', '.join(tried)}.",
-            "perfdoctor diagnose --endpoint URL, or without any server: perfdoctor diagnose --model tiny",
+            "add --endpoint URL; or, without any server: --model tiny",
         )
     console.say(f"Found a server at {found}")
     return found

@@ -43,14 +43,16 @@ def explain(record: RequestRecord, url: str, model: str, has_key: bool) -> Perfd
             return UnknownModel(
                 f"the server at {url} does not serve a model named '{model}': {text}",
                 "A request must name a model as the server lists it, which need not be its folder.",
-                f"list the names with `curl -s {_base(url)}/models`, then pass --model NAME",
+                f"list the names with `curl -s {_models(url)}`, then pass --model NAME",
             )
         return _http(record.status or 0, url, text, has_key)
     return _OTHER.get(record.outcome, _unreadable)(url, text)
 
 
-def _base(url: str) -> str:
-    return url.partition("?")[0].rpartition("/v1/")[0] + "/v1"
+def _models(url: str) -> str:
+    """Where to look by hand: the list of models, or the URL itself where it is of no OpenAI API."""
+    base, found, _ = url.partition("?")[0].rpartition("/v1/")
+    return f"{base}/v1/models" if found else url
 
 
 def _tls(url: str, text: str) -> PerfdoctorError:
@@ -58,7 +60,7 @@ def _tls(url: str, text: str) -> PerfdoctorError:
         return TlsMismatch(
             f"the certificate of {url} is not trusted here: {text}",
             "It is self-signed, expired, or made for another host name.",
-            "use the name in the certificate, or point SSL_CERT_FILE at the authority that signed it",
+            "use the name in the certificate, name its authority with --ca-file, or do without: --insecure",
         )
     other = "http" if url.startswith("https") else "https"
     return TlsMismatch(
@@ -75,7 +77,7 @@ def _unreachable(url: str, text: str) -> PerfdoctorError:
     return Unreachable(
         f"nothing answers at {url}: {text}",
         why,
-        f"check with: curl -v {_base(url)}/models",
+        f"check with: curl -v {_models(url)}",
     )
 
 
@@ -129,7 +131,7 @@ def _not_streamed(url: str, text: str) -> PerfdoctorError:
         return NotOpenai(
             f"{url} answers with a web page instead of a stream: {text}",
             "Another service, or a proxy's own page, listens there.",
-            f"check the port, and that {_base(url)}/models answers with JSON",
+            f"check the port, and that {_models(url)} answers with JSON",
         )
     return NotOpenai(
         f"{url} answers in one piece instead of a stream: {text}",
@@ -174,7 +176,7 @@ def _unreadable(url: str, text: str) -> PerfdoctorError:
     return NotOpenai(
         f"{url} answers with something that is no OpenAI stream: {text}",
         "Another protocol or another service listens there.",
-        f"check the port, the path and --api with: curl -v {_base(url)}/models",
+        f"check the port, the path and --api with: curl -v {_models(url)}",
     )
 
 
