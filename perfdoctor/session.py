@@ -164,6 +164,7 @@ def _sampling(
         model_path=target.model_path,
         remote=target.remote,
         engine=target.engine,
+        log=writer.facts.scenario.target.log,
     )
     scenario = writer.facts.scenario
     if target.kind == "endpoint":

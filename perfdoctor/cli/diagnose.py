@@ -10,7 +10,7 @@ from perfdoctor import flags
 from perfdoctor.cli._app import app, exit_for_state
 from perfdoctor.cli._common import AsJson, Out, Quiet
 from perfdoctor.errors import CannotJudge, UsageError
-from perfdoctor.flags import Flag, Given
+from perfdoctor.flags import Flag, Given, values
 
 if TYPE_CHECKING:
     from perfdoctor.stages import Orders
@@ -26,6 +26,13 @@ NO_EXPERIMENTS = Flag(
     read=lambda off: not off,
     long="--no-experiments",
 )
+LOG = Flag(
+    "log",
+    "target.log",
+    "The server's log file: read while the run goes on, where /metrics is closed.",
+    "FILE",
+    read=values.existing("--log"),
+)
 NO_LOAD = Flag(
     "no_load",
     "load.arrival",
@@ -39,7 +46,7 @@ LOCAL = (
     Flag("dtype", None, "Of the local model.", "bfloat16"),
     Flag("threads", None, "CPU threads of the local model.", kind=int, least=1),
 )
-OTHERS = (flags.SLO, flags.SCENARIO, NO_EXPERIMENTS, NO_LOAD)
+OTHERS = (flags.SLO, flags.SCENARIO, NO_EXPERIMENTS, NO_LOAD, LOG)
 GROUPS = (flags.TARGET, flags.LOAD, flags.PROMPTS, OTHERS, LOCAL, flags.SHAPE, flags.WIRE)
 
 

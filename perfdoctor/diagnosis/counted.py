@@ -32,10 +32,21 @@ def requests(obs: Observations) -> float:
     raise NoValue("the server does not count its requests")
 
 
+def gauge(obs: Observations, name: str) -> list[float]:
+    """Readings of the server's metrics, else of its log. NoValue with the metrics' reason where neither is."""
+    window = obs.phase("steady")
+    try:
+        return window.gauge("engine", name)
+    except NoValue as missing:
+        try:
+            return window.gauge("log", name)
+        except NoValue:
+            raise missing from None
+
+
 def inside(obs: Observations) -> tuple[float, float]:
     """(running, waiting) requests in the server, means of its gauges over the window."""
-    window = obs.phase("steady")
-    running, waiting = window.gauge("engine", "running"), window.gauge("engine", "waiting")
+    running, waiting = gauge(obs, "running"), gauge(obs, "waiting")
     return sum(running) / len(running), sum(waiting) / len(waiting)
 
 

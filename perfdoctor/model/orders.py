@@ -40,6 +40,7 @@ class Target(Record, frozen=True, kw_only=True):
     method: str | None = None  # api http only; None: POST with a body, else GET
     body: str | None = None  # api http only: template of the body, see loadgen/protocols/http.py
     wire: Wire = Wire()
+    log: str | None = None  # the server's log file, to be followed
     options: dict[str, str] = {}  # settings of the local child: device, dtype, threads
 
 

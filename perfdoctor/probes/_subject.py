@@ -29,6 +29,7 @@ class Subject:
     remote: bool = False
     engine: str = "unknown"
     transport: Callable[[str], httpx.BaseTransport] | None = None  # to a URL of it; None: the plain way
+    log: str | None = None  # the server's log file, where one was named
     _tree: tuple[int, ...] = field(default=(), repr=False)
     _tree_of: int | None = field(default=None, repr=False)
     _tree_at_s: float = field(default=0.0, repr=False)

@@ -81,7 +81,7 @@ def busy(obs: Observations) -> float:
     """Share of the steady phase with at least one request open; the rest, the server had nothing to do."""
     window = obs.phase("steady")
     if counted.watches(obs):
-        running = window.gauge("engine", "running")
+        running = counted.gauge(obs, "running")
         return sum(value > 0 for value in running) / len(running)
     covered, reached = 0.0, window.start_s
     for sent, done in sorted(_open_spans(obs)):

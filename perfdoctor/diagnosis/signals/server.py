@@ -70,7 +70,7 @@ def _batch_by_stamps(obs: Observations) -> Reading:
 
 
 def _batch_by_gauge(obs: Observations) -> Reading:
-    running = [v for v in obs.phase("steady").gauge("engine", "running") if v > 0]
+    running = [v for v in counted.gauge(obs, "running") if v > 0]
     if not running:
         raise NoValue("the server's running gauge stayed at zero")
     return Reading(stats.mean(running) or 0.0, n=len(running), source="the server's running gauge")
@@ -130,19 +130,19 @@ def _native_thread(obs: Observations) -> float:
 @signal("engine.kv_usage.max", unit="share")
 def kv_usage(obs: Observations) -> float:
     """Highest use of the server's KV cache in the steady phase, 0-1. High with nobody waiting is good use."""
-    return max(obs.phase("steady").gauge("engine", "kv_usage"))
+    return max(counted.gauge(obs, "kv_usage"))
 
 
 @signal("engine.waiting.mean", unit="requests")
 def waiting(obs: Observations) -> float:
     """Requests in the server's waiting queue, mean of its gauge over the steady phase."""
-    return stats.mean(obs.phase("steady").gauge("engine", "waiting")) or 0.0
+    return stats.mean(counted.gauge(obs, "waiting")) or 0.0
 
 
 @signal("engine.running.mean", unit="requests")
 def running(obs: Observations) -> float:
     """Requests the server worked on, mean of its gauge over the steady phase. A gauge can miss short ones."""
-    return stats.mean(obs.phase("steady").gauge("engine", "running")) or 0.0
+    return stats.mean(counted.gauge(obs, "running")) or 0.0
 
 
 @signal("engine.preemptions", unit="times")
