@@ -7,15 +7,16 @@ clock starts when the question is due, so a long silence counts in full and not 
 
 from __future__ import annotations
 
-import http.client
-import ssl
 import threading
 import time
 from collections.abc import Sequence
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
 from perfdoctor.probes._probe import Gap, NotYet, Probe, Reading, Unavailable, gauges
 from perfdoctor.probes._subject import Subject
+
+if TYPE_CHECKING:
+    import httpx
 
 RATE_HZ = 4.0
 TIMEOUT_S = 2.0
@@ -30,65 +31,56 @@ METRICS = gauges(
 class HealthReader:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._connection: http.client.HTTPConnection | None = None
-        self._path = ""
+        self._client: httpx.Client | None = None
+        self._url = ""
         self.gaps: Sequence[Gap] = ()
 
     def read(self) -> Sequence[Reading]:
+        import httpx
+
         if self._subject.url is None:
             raise NotYet("absent", "the server's address is not known yet")
-        if not self._path:
-            self._choose()
+        if not self._url:
+            self._choose(self._subject.url.rstrip("/").removesuffix("/v1").rstrip("/"))
         start_s = time.perf_counter()
         try:
-            self._get(self._path)
-        except TimeoutError:
-            self.close()
-            return (Reading({"latency_s": TIMEOUT_S}, why=f"no answer within {TIMEOUT_S:.0f} s"),)
-        except (OSError, http.client.HTTPException) as error:
-            self.close()
+            self._get(self._url)
+        except httpx.TimeoutException:
+            return (Reading({"latency_s": TIMEOUT_S}, why=f"no answer within {TIMEOUT_S:g} s"),)
+        except httpx.HTTPError as error:
             return (Reading({"latency_s": None}, why=str(error) or type(error).__name__),)
         return (Reading({"latency_s": time.perf_counter() - start_s}),)
 
-    def _choose(self) -> None:
+    def _choose(self, root: str) -> None:
         """The first request also opens the connection, so it is none of the readings."""
+        import httpx
+
         try:
-            self._path = next((path for path in PATHS if self._get(path) not in (404, 405)), "")
-        except (OSError, http.client.HTTPException) as error:
-            self.close()
+            found = next((path for path in PATHS if self._get(root + path) not in (404, 405)), None)
+        except httpx.HTTPError as error:
             raise NotYet("absent", f"no answer yet: {error}") from error
-        if not self._path:
+        if found is None:
             raise Unavailable("absent", f"the server knows neither {' nor '.join(PATHS)}")
+        self._url = root + found
 
-    def _get(self, path: str) -> int:
-        """The status of the whole answer."""
-        connection = self._connect()
-        connection.request("GET", self._root + path, headers={"Accept": "*/*"})
-        answer = connection.getresponse()
-        answer.read()
-        return answer.status
+    def _get(self, url: str) -> int:
+        if self._client is None:
+            import httpx
 
-    def _connect(self) -> http.client.HTTPConnection:
-        if self._connection is None:
-            parts = urlsplit(self._subject.url or "")
-            self._root = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
-            secure, host = parts.scheme == "https", parts.hostname or ""
-            self._connection = (
-                http.client.HTTPSConnection(
-                    host, parts.port, timeout=TIMEOUT_S, context=ssl.create_default_context()
-                )
-                if secure
-                else http.client.HTTPConnection(host, parts.port, timeout=TIMEOUT_S)
-            )
-        return self._connection
+            made = self._subject.transport
+            transport = made(url) if made else httpx.HTTPTransport(verify=not url.startswith("http:"))
+            self._client = httpx.Client(timeout=TIMEOUT_S, transport=transport, trust_env=False)
+        return self._client.get(url).status_code
 
     def close(self) -> None:
-        if self._connection:
-            self._connection.close()
-            self._connection = None
+        if self._client:
+            self._client.close()
+            self._client = None
 
 
 def open_health(subject: Subject, stop: threading.Event) -> HealthReader:
+    import httpx  # noqa: F401 - imports belong to opening, not to the first reading
+
     return HealthReader(subject)
 
 

@@ -76,7 +76,7 @@ def test_silence_counts_as_the_longest_wait(server, monkeypatch):
     server[1].pause_s = 0.0
     (prompt,) = found.read()
 
-    assert (0.2, "no answer within 0 s") == (silent.values["latency_s"], silent.why)
+    assert (0.2, "no answer within 0.2 s") == (silent.values["latency_s"], silent.why)
     assert prompt.values["latency_s"] < 0.2
 
 
