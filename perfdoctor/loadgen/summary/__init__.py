@@ -81,7 +81,7 @@ def summarise(
         course=course(steady, arrived, flying),
         stopped=facts.stopped,
         notes=(*ending(facts, state), *notes(load, steady, answered, counts, tokens)),
-        errors={r.outcome: r.error or "" for r in reversed(failed)},
+        errors=_first_messages(failed),
     )
     text = slo or load.slo
     return with_slo(summary, text, steady, window) if text else summary
@@ -143,6 +143,12 @@ def _stages(answered: Sequence[RequestRecord]) -> dict[str, Spread]:
             if value is not None:
                 values[name].append(value)
     return {name: stats.spread(found) for name, found in values.items() if found}
+
+
+def _first_messages(failed: Sequence[RequestRecord]) -> dict[str, str]:
+    """Of each class, by when it ended."""
+    latest_first = sorted(failed, key=lambda r: (r.end_s or 0.0, r.id), reverse=True)
+    return {r.outcome: r.error or "" for r in latest_first}
 
 
 def _arrivals(load: Load, steady: Sequence[RequestRecord]) -> Arrivals | None:

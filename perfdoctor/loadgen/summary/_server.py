@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from perfdoctor.loadgen.summary._window import Window
 from perfdoctor.model import Sample, ServerView
 
+COUNTERS = (
+    "requests", "output_tokens", "ttft_sum_s", "ttft_count", "e2e_sum_s", "e2e_count", "queue_sum_s",
+    "queue_count",
+)  # fmt: skip
 SLACK_S = 2.0  # the probe reads about once a second, so the last reading may stand just after the end
 
 
@@ -21,12 +26,12 @@ def server_view(samples: Iterable[Sample], window: Window | None) -> ServerView 
         return None
     before = [s for s in found if s.at_s <= window[0]] or found[:1]
     after = [s for s in found if window[1] <= s.at_s <= window[1] + SLACK_S] or found[-1:]
-    first, last = before[-1].values, after[-1].values
     if before[-1] is after[-1]:
         return ServerView(missing="its counters were read only once")
-    gained = {name: _gain(first, last, name) for name in last}
-    if any(value is not None and value < 0 for name, value in gained.items() if name.endswith("_count")):
+    between = [s.values for s in found if before[-1].at_s <= s.at_s <= after[-1].at_s]
+    if any(_went_back(a, b) for a, b in pairwise(between)):
         return ServerView(missing="its counters were set back: it was restarted")
+    gained = {name: _gain(between[0], between[-1], name) for name in COUNTERS}
     requests = gained.get("requests")
     return ServerView(
         requests=None if requests is None else round(requests),
@@ -36,6 +41,10 @@ def server_view(samples: Iterable[Sample], window: Window | None) -> ServerView 
         output_tokens=gained.get("output_tokens"),
         source="differences of two readings of its /metrics",
     )
+
+
+def _went_back(first: Mapping[str, float | None], last: Mapping[str, float | None]) -> bool:
+    return any((_gain(first, last, name) or 0.0) < 0 for name in COUNTERS)
 
 
 def _gain(first: Mapping[str, float | None], last: Mapping[str, float | None], name: str) -> float | None:

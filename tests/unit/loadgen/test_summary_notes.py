@@ -1,0 +1,97 @@
+"""What a reader is told: both sides of every limit."""
+
+import pytest
+from summary_cases import failed, request, summary
+
+
+def told(records, words, **more):
+    return any(words in note for note in summary(records, **more).notes)
+
+
+@pytest.mark.parametrize(("tokens", "expected"), [(120, False), (121, True)])
+def test_tokens_per_chunk(tokens, expected):
+    """100 chunks: up to a fifth more tokens are end marks and hidden tags."""
+    stamps = [0.01 * n for n in range(1, 101)]
+
+    assert expected == told([request(0, *stamps, output=tokens)], "per chunk on average")
+
+
+@pytest.mark.parametrize(("apart_s", "expected"), [(0.9e-5, True), (1.1e-5, False)])
+def test_chunks_that_arrive_together(apart_s, expected):
+    """One read gives them one stamp; one gap in five is enough."""
+    stamps = [1.0, 2.0, 3.0, 4.0, 5.0, 5.0 + apart_s]
+
+    assert expected == told([request(0, *stamps)], "arrived together")
+
+
+@pytest.mark.parametrize(("others", "expected"), [(4, True), (5, False)])
+def test_how_many_of_them_do(others, expected):
+    """One gap of five, one of six."""
+    stamps = [1.0, 1.0, *(2.0 + n for n in range(others))]
+
+    assert expected == told([request(0, *stamps)], "arrived together")
+
+
+@pytest.mark.parametrize(("came", "expected"), [(8, False), (7, True)])
+def test_delivered_against_asked(came, expected):
+    """Ten tokens were asked for."""
+    stamps = [1.0 + n for n in range(came)]
+
+    assert expected == told([request(0, *stamps, asked_tokens=10)], "as long as asked for")
+
+
+@pytest.mark.parametrize(("cached", "expected"), [(10, True), (9, False)])
+def test_a_prefix_cache(cached, expected):
+    """A tenth of 100 prompt tokens."""
+    record = request(0, 1, prompt_tokens=100, cached_tokens=cached)
+
+    assert expected == told([record], "prefix cache")
+
+
+@pytest.mark.parametrize(("different", "expected"), [(9, False), (8, True)])
+def test_prompts_that_repeat(different, expected):
+    """Nine of ten must be distinct."""
+    records = [request(n, n + 1, prompt_hash=str(n % different)) for n in range(10)]
+
+    assert expected == told(records, "of the prompts are distinct")
+
+
+@pytest.mark.parametrize(("source", "expected"), [("usage", False), ("per_chunk", False), ("chunks", True)])
+def test_counted_chunks_are_no_tokens(source, expected):
+    """What the server told, in whatever way, needs no word."""
+    assert expected == told([request(0, 1, 2, token_source=source)], "chunks were counted instead")
+
+
+@pytest.mark.parametrize(
+    ("half", "later_s", "expected"), [(20, 1.5, True), (20, 1.49, False), (19, 1.5, False)]
+)
+def test_a_queue_that_grows(half, later_s, expected):
+    """TTFT of the second half against the first, 20 requests in each; whatever the order of the log."""
+    records = [request(n, n + (1.0 if n < half else later_s)) for n in range(2 * half)]
+
+    assert expected == told(reversed(records), "not in a steady state")
+
+
+def rounds(users, apart_s=0.0, **more):
+    """Three rounds of 10 s, the requests of each `apart_s` apart."""
+    sent = [10.0 * turn + apart_s * user for turn in range(3) for user in range(users)]
+    return [request(s, s + 5, s + 9, **{"finish_reason": "length"} | more) for s in sent]
+
+
+def test_users_that_send_together():
+    """Equal lengths keep four users of a closed loop in step; three are not yet a burst."""
+    assert told(rounds(4), "send together", users=4)
+    assert not told(rounds(3), "send together", users=3)
+    assert not told(rounds(4, apart_s=1.0), "send together", users=4)
+    assert not told(rounds(4, finish_reason="stop"), "send together", users=4)
+    assert not told(rounds(4), "send together", users=4, arrival="constant", rate=1.0)
+
+
+def test_late_and_open_requests():
+    """Each with its number; a clean run says nothing."""
+    late = request(0.5, 1, due_s=0.0)
+    cut = request(1, 2, outcome="cancelled", censored=True)
+
+    assert told([late, request(1, 2)], "1 requests were sent late", arrival="constant", rate=1.0)
+    assert told([cut], "1 requests were still open at the end")
+    assert () == summary([request(0, 1), failed(1, 2)]).notes
