@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfdoctor import flags
-from perfdoctor.cli._app import app, exit_for_state
+from perfdoctor.cli._app import CROSSED, app, exit_for_state
 from perfdoctor.cli._common import AsJson, Out, Quiet
 from perfdoctor.errors import CannotJudge, UsageError
 from perfdoctor.flags import Flag, Given, values
@@ -86,6 +86,8 @@ def diagnose(
         exit_for_state(bundle.diagnosis.state)
     if bundle.diagnosis and bundle.diagnosis.verdict.status in ("untrusted", "insufficient_evidence"):
         raise typer.Exit(CannotJudge.exit_code)
+    if run is None and bundle.summary and commands.crossed(bundle.summary):
+        raise typer.Exit(CROSSED)
 
 
 def _orders(given: Given, out: Out) -> Orders:

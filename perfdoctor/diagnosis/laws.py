@@ -43,7 +43,9 @@ def _need(table: Table, name: str) -> float:
 
 
 def _users(obs: Observations, table: Table) -> Violation | None:
-    """A closed loop cannot have more open requests than users."""
+    """A closed loop cannot have more open requests than users. An open loop has none; its requests count."""
+    if obs.facts.scenario.load.arrival != "closed":
+        return None
     open_mean, users = _need(table, "drive.in_flight.mean"), _need(table, "drive.concurrency")
     if open_mean <= users * ROUNDING + 0.1:
         return None

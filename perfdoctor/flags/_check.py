@@ -17,6 +17,10 @@ WIRE = (
     "transport", "http2", "insecure", "ca_file", "client_cert", "client_key", "proxy", "unix_socket",
 )  # fmt: skip
 OF_OPENAI = ("stream", "body_field", "temperature", "count_per_chunk", "model")
+DRIVES = (
+    "concurrency", "requests", "rate", "arrival", "ramp", "ramp_up", "replay", "max_in_flight", "prompts",
+    "turns", "prompt_tokens", "output_tokens", "warmup", "warmup_time", "slo",
+)  # fmt: skip
 MADE_UP = ("prompt_tokens", "shared_prefix", "turns")
 SHORT = {"concurrency": "-c"}
 SHARE = "load.max_error_rate"
@@ -48,6 +52,9 @@ def check_together(scenario: Scenario, given: Given) -> None:
 def _of_load(scenario: Scenario, given: Given) -> Iterator[Rule]:
     load, arrival = scenario.load, scenario.load.arrival
     closed, users = arrival == "closed", "a closed loop of users"
+    yield (
+        DRIVES, arrival == "none", "--no-load", "Nothing is sent then.", "leave one of the two out"
+    )  # fmt: skip
     shape = "--replay" if load.replay else "--ramp" if load.ramp else "--rate"
     yield (
         ("concurrency",), not closed, shape,

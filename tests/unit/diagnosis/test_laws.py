@@ -7,7 +7,7 @@ import pytest
 from perfdoctor.diagnosis.laws import violated_laws
 from perfdoctor.diagnosis.measure import measure_all
 from perfdoctor.diagnosis.observations import Observations
-from perfdoctor.model import RequestRecord, RunFacts, Sample, Violation
+from perfdoctor.model import Load, RequestRecord, RunFacts, Sample, Scenario, Violation
 from tests.factories import (
     H200,
     facts,
@@ -41,6 +41,13 @@ def test_no_numbers_break_no_law() -> None:
 def test_little(users: int, expected: list[str]) -> None:
     """Four requests open at a time need four users."""
     assert expected == laws(facts(concurrency=users), parallel_requests(144))
+
+
+def test_requests_of_an_open_loop_are_no_users() -> None:
+    """What would be too many for three users breaks nothing where requests arrive at a rate."""
+    open_loop = Scenario(load=Load(arrival="poisson", rate=20.0))
+
+    assert [] == laws(facts(concurrency=3, scenario=open_loop), parallel_requests(144))
 
 
 @pytest.mark.parametrize(("waiting", "expected"), [(1.0, []), (10.0, ["L1"])])

@@ -129,3 +129,4 @@ def test_diagnose_refuses_the_same(capsys: pytest.CaptureFixture[str]):
     """One set of flags, one set of rules; and an address is no run folder."""
     failed(2, perfdoctor(capsys, "diagnose", *OPEN, "-c", "4"), "use --max-in-flight")
     failed(2, perfdoctor(capsys, "diagnose", "http://127.0.0.1:1"), "--endpoint http://127.0.0.1:1")
+    failed(2, perfdoctor(capsys, "diagnose", *AT, "--no-load", "-c", "4"), "-c does not go with --no-load")
