@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from perfdoctor import latency
 from perfdoctor.model import RequestRecord
@@ -159,3 +160,60 @@ def test_an_answer_called_completed_at_its_limit_was_cut_there():
 
     assert (8.0, (1, 1)) == (latency.ttft(found := latency.without_prompt_tail(cut)[0]), found.token_counts)
     assert tuple(free) == latency.without_prompt_tail(free)
+
+
+def test_a_pause_is_divided_among_the_tokens_it_brought():
+    """The first chunk's tokens have no pause before them; one without tokens has no part."""
+    record = msgspec.structs.replace(answer(2.0, 4.0, 5.0, 6.0), token_counts=(3, 2, 0, 1))
+
+    assert [1.0, 1.0, 1.0] == latency.inter_token(record)
+
+
+def test_three_tokens_have_exactly_two_gaps():
+    """Cut at its limit, a chunk for each token."""
+    record = answer(2.0, 3.0, 5.0)
+
+    assert (1.0, 2.0) == latency.gaps(record)
+    assert [1.0, 2.0] == latency.inter_token(record)
+
+
+def test_tokens_of_a_chunk_are_known_only_by_count():
+    """Told; or an answer cut at its limit with equal totals by the server's usage, and nothing else."""
+    cut = answer(2.0, 3.0, 4.0)
+
+    assert (1, 1, 1) == latency.token_counts(cut)
+    assert () == latency.token_counts(answer(2.0, 3.0, 4.0, finish="stop"))
+    assert () == latency.token_counts(answer(2.0, 3.0, 4.0, tokens=4))
+    assert () == latency.token_counts(msgspec.structs.replace(cut, token_source="chunks"))
+    assert () == latency.token_counts(msgspec.structs.replace(cut, token_source="tokenizer"))
+
+
+def test_the_first_chunks_tokens_are_no_pace():
+    """Four tokens at once, four 40 ms later: 10 ms for each of the later ones."""
+    record = msgspec.structs.replace(answer(1.0, 1.04, tokens=8), token_counts=(4, 4))
+
+    assert 0.01 == pytest.approx(latency.tpot(record))
+    assert 100 == pytest.approx(latency.user_tokens_per_s(record))
+
+
+def test_an_answer_in_one_piece_ends_when_it_is_over():
+    """No token's instant is known; a failed one was never there."""
+    whole = RequestRecord(id=1, phase="steady", due_s=0.0, sent_s=1.0, end_s=3.0)
+
+    assert (2.0, 3.0) == (latency.e2e(whole), latency.e2e_from_schedule(whole))
+    assert latency.e2e(msgspec.structs.replace(whole, outcome="truncated")) is None
+
+
+def test_what_did_not_happen_has_no_stage():
+    """On a kept connection the wait is until the bytes are written."""
+    kept = RequestRecord(id=1, phase="steady", due_s=0.0, sent_s=1.0, written_s=1.5, headers_s=2.0, end_s=3.0)
+    found = latency.stages(kept)
+
+    assert (0.5, 0.5) == (found["pool_wait"], found["headers"])
+    assert [None] * 4 == [found[name] for name in ("connect", "tls", "first_byte", "transfer")]
+
+
+def test_every_quantity_and_stage_has_a_definition():
+    """A number without one reconciles nothing."""
+    assert set(latency.OF_REQUEST) <= set(latency.DEFINITIONS)
+    assert set(latency.STAGES) == set(latency.stages(answer(2.0)))

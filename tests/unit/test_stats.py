@@ -46,3 +46,21 @@ def test_interval_contains_the_percentile_and_needs_ten_values():
     assert low <= stats.percentile(values, 0.5) <= high
     assert (39.0, 59.0) == (low, high)
     assert stats.percentile_interval(values[:9], 0.5) is None
+
+
+def test_a_spread_agrees_with_the_percentiles_one_by_one():
+    """One sort for all of them, and no other value."""
+    values = [float(n * 7919 % 1000) for n in range(1000)]
+    found = stats.spread(values)
+
+    for name, p in (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)):
+        assert stats.percentile(values, p) == getattr(found, name)
+        assert stats.percentile_interval(values, p) == found.intervals[name]
+    assert (1000, 0.0, 999.0, 499.5) == (found.n, found.min, found.max, found.mean)
+
+
+def test_intervals_need_ten_values():
+    """Nine have none; p99 has one only where it is shown itself."""
+    assert {} == stats.spread([1.0] * 9).intervals
+    assert {"p50", "p90", "p95"} == set(stats.spread([1.0] * 10).intervals)
+    assert {"p50", "p90", "p95", "p99"} == set(stats.spread([1.0] * 100).intervals)
