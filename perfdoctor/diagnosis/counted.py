@@ -33,7 +33,7 @@ def requests(obs: Observations) -> float:
 
 
 def gauge(obs: Observations, name: str) -> list[float]:
-    """Readings of the server's metrics, else of its log. NoValue with the metrics' reason where neither is."""
+    """Readings of the server's metrics, else of its log; NoValue with the metrics' reason without either."""
     window = obs.phase("steady")
     try:
         return window.gauge("engine", name)

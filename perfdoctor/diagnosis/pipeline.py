@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from perfdoctor import trust
-from perfdoctor.diagnosis import judge, laws, ledger, prescribe, roof, verdict
+from perfdoctor.diagnosis import culprits, judge, laws, ledger, prescribe, roof, verdict
 from perfdoctor.diagnosis.measure import Table, measure_all
 from perfdoctor.diagnosis.observations import Observations
 from perfdoctor.diagnosis.rule import Rule
@@ -43,6 +43,7 @@ def diagnose(
     barred = _barred(trusted, violated, too_thin)
     ground = judge.Ground(table, kept, table["drive.seconds"].value or 0.0, barred)
     findings, states = _findings(facts, ground)
+    findings = tuple(msgspec.structs.replace(f, where=culprits.find(f.cls, obs)) for f in findings)
     roofed = roof.measure_roof(facts, table)
     loads_seen = any(phase.name == "load" for phase in facts.phases)
     no_traffic = _no_traffic(table) if watched else ""

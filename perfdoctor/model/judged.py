@@ -79,6 +79,7 @@ class Finding(Record, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     excluded: tuple[str, ...] = ()
     explained_by: str | None = None
+    where: tuple[str, ...] = ()  # who was seen at it: threads, or stacks from the innermost frame
     summary: str = ""
     fixes: tuple[FixOffer, ...] = ()
 

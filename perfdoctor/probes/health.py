@@ -29,8 +29,8 @@ METRICS = gauges(
 
 
 class HealthReader:
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
+    def __init__(self, subject: Subject, timeout_s: float = TIMEOUT_S) -> None:
+        self._subject, self._timeout_s = subject, timeout_s
         self._client: httpx.Client | None = None
         self._url = ""
         self.gaps: Sequence[Gap] = ()
@@ -46,7 +46,7 @@ class HealthReader:
         try:
             self._get(self._url)
         except httpx.TimeoutException:
-            return (Reading({"latency_s": TIMEOUT_S}, why=f"no answer within {TIMEOUT_S:g} s"),)
+            return (Reading({"latency_s": self._timeout_s}, why=f"no answer within {self._timeout_s:g} s"),)
         except httpx.HTTPError as error:
             return (Reading({"latency_s": None}, why=str(error) or type(error).__name__),)
         return (Reading({"latency_s": time.perf_counter() - start_s}),)
@@ -69,7 +69,7 @@ class HealthReader:
 
             made = self._subject.transport
             transport = made(url) if made else httpx.HTTPTransport(verify=not url.startswith("http:"))
-            self._client = httpx.Client(timeout=TIMEOUT_S, transport=transport, trust_env=False)
+            self._client = httpx.Client(timeout=self._timeout_s, transport=transport, trust_env=False)
         return self._client.get(url).status_code
 
     def close(self) -> None:

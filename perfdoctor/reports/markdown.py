@@ -80,6 +80,8 @@ def _finding(finding: Finding) -> Iterator[str]:
         yield from table(("signal", "value", "", "limit", "source of the limit"), rows, (1, 3))
     if finding.excluded:
         yield f"Excluded: {escape('; '.join(finding.excluded))}"
+    if finding.where:
+        yield f"Seen: {'; '.join(code(seen) for seen in finding.where)}"
     if finding.explained_by:
         yield f"Explained by {code(finding.explained_by)}"
     for offer in _words.offered(finding):

@@ -91,6 +91,8 @@ def _print_finding(page: Page, finding: Finding) -> None:
         page.table([_evidence_cells(*_words.evidence(e)) for e in finding.evidence], (1, 3), page.margin + 2)
     if finding.excluded:
         page.paragraph("Excluded", "; ".join(finding.excluded))
+    for number, seen in enumerate(finding.where):
+        page.paragraph("Seen" if number == 0 else "", seen)
     if finding.explained_by:
         page.paragraph("", f"explained by {finding.explained_by}")
     for number, offer in enumerate(_words.offered(finding)):
