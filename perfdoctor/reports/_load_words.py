@@ -37,12 +37,11 @@ def counted(requests: RequestCounts) -> str:
 
 def rates(summary: LoadSummary) -> str:
     rate = summary.rates
-    parts = [
-        f"{units.number(rate.requests_per_s)} requests/s",
-        f"{units.number(rate.output_tokens_per_s)} output tokens/s",
-    ]
-    if rate.peak_output_tokens_per_s is not None:
-        parts[1] += f" (peak {units.number(rate.peak_output_tokens_per_s)})"
+    parts = [f"{units.number(rate.requests_per_s)} requests/s"]
+    if rate.output_tokens_per_s is not None:
+        peak = rate.peak_output_tokens_per_s
+        highest = "" if peak is None else f" (peak {units.number(peak)})"
+        parts.append(f"{units.number(rate.output_tokens_per_s)} output tokens/s{highest}")
     if rate.input_tokens_per_s is not None:
         parts.append(f"{units.number(rate.input_tokens_per_s)} prompt tokens/s")
     if summary.user_tokens_per_s.p50 is not None:
