@@ -5,7 +5,7 @@ Instants are seconds since the run's monotonic zero, durations seconds; an empty
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from perfdoctor import latency
 from perfdoctor.model import RequestRecord
@@ -23,18 +23,15 @@ ABOUT = (
 )  # fmt: skip
 
 
-def rows(records: Iterable[RequestRecord]) -> Iterator[dict[str, Cell]]:
-    """In the order of the record; the prompt's own tail is left out as in every other number."""
-    for record in latency.without_prompt_tail(tuple(records)):
+DURATIONS = ("ttft", "ttfa", "tpot", "e2e", "ttft_from_schedule", "ttfa_from_schedule", "e2e_from_schedule")
+COLUMNS = ("id", "phase", *INSTANTS, *DURATIONS, *latency.STAGES, *ABOUT)
+
+
+def rows(records: Sequence[RequestRecord]) -> Iterator[dict[str, Cell]]:
+    """By COLUMNS, in the order of the record; the prompt's own tail is left out as in every other number."""
+    for record in latency.without_prompt_tail(records):
         row: dict[str, Cell] = {"id": record.id, "phase": record.phase}
         row |= {name: getattr(record, name) for name in INSTANTS}
-        row |= {
-            "ttft": latency.ttft(record),
-            "ttfa": latency.ttfa(record),
-            "tpot": latency.tpot(record),
-            "e2e": latency.e2e(record),
-            "ttft_from_schedule": latency.ttft_from_schedule(record),
-            "e2e_from_schedule": latency.e2e_from_schedule(record),
-        }
+        row |= {name: latency.OF_REQUEST[name](record) for name in DURATIONS}
         row |= latency.stages(record)
         yield row | {name: getattr(record, name) for name in ABOUT}

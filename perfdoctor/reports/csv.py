@@ -7,7 +7,7 @@ import io
 
 from perfdoctor.literal import one_line
 from perfdoctor.reports._bundle import Bundle, Report
-from perfdoctor.reports._request_rows import Cell, rows
+from perfdoctor.reports._request_rows import COLUMNS, Cell, rows
 
 FORMULA = ("=", "+", "-", "@")  # a spreadsheet computes a text that begins so
 
@@ -15,12 +15,9 @@ FORMULA = ("=", "+", "-", "@")  # a spreadsheet computes a text that begins so
 def render(bundle: Bundle) -> str:
     """The header alone for a run without requests."""
     text = io.StringIO()
-    writer: csv.DictWriter[str] | None = None
-    for row in rows(bundle.requests):
-        if writer is None:
-            writer = csv.DictWriter(text, list(row), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow({name: _cell(value) for name, value in row.items()})
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows(bundle.requests))
     return text.getvalue()
 
 
