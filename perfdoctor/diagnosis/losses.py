@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from perfdoctor.diagnosis.observations import NoValue, Observations
 from perfdoctor.diagnosis.signals import cpu, gil, health, memory, stalls
 
+SILENT = 0.10  # share of the time a question goes unanswered; the limit of event-loop-blocked
 LEAST = 0.01  # below one percent, readings of different instants say nothing
 
 
@@ -44,8 +45,11 @@ def _gil_wait(obs: Observations) -> float:
 
 
 def _loop_stall(obs: Observations) -> float:
-    """Only as far as the front end was silent too: an engine's long step is no blocked loop."""
-    return min(stalls.shared.of(obs), health.unanswered.of(obs))
+    """Only where the front end was silent too: an engine's long step is no blocked loop.
+
+    How long it was silent is asked a few times a second and is the coarser number of the two.
+    """
+    return stalls.shared.of(obs) if health.unanswered.of(obs) >= SILENT else 0.0
 
 
 _SOURCES: tuple[tuple[str, Callable[[Observations], float], str], ...] = (
