@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 INTERRUPTED = 130
 CROSSED = 1  # a limit of --slo, --fail-on or --max-error-rate
+
+
+class Grouped(TyperCommand):
+    """A command of many flags, whose plain --help lists them under headings."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            row = parameter.get_help_record(ctx)
+            if row is not None:
+                kind = "Arguments" if parameter.param_type_name == "argument" else "Other"
+                rows.setdefault(getattr(parameter, "rich_help_panel", None) or kind, []).append(row)
+        for title, listed in rows.items():
+            with formatter.section(title):
+                formatter.write_dl(listed)
+
 
 app = typer.Typer(
     rich_markup_mode=None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfdoctor import flags
-from perfdoctor.cli._app import CROSSED, app, exit_for_state
+from perfdoctor.cli._app import CROSSED, Grouped, app, exit_for_state
 from perfdoctor.cli._common import AsJson, Out, Quiet
 from perfdoctor.errors import CannotJudge, UsageError
 from perfdoctor.flags import Flag, Given, values
@@ -25,6 +25,7 @@ NO_EXPERIMENTS = Flag(
     kind=bool,
     read=lambda off: not off,
     long="--no-experiments",
+    group="Load",
 )
 LOG = Flag(
     "log",
@@ -32,6 +33,7 @@ LOG = Flag(
     "The server's log file: read while the run goes on, where /metrics is closed.",
     "FILE",
     read=values.existing("--log"),
+    group="Target",
 )
 NO_LOAD = Flag(
     "no_load",
@@ -40,17 +42,21 @@ NO_LOAD = Flag(
     kind=bool,
     read=lambda on: "none" if on else "closed",
     long="--no-load",
+    group="Load",
 )
-LOCAL = (
+LOCAL = flags.group(
+    "Local model",
     Flag("device", None, "Of the local model.", "cpu|cuda"),
     Flag("dtype", None, "Of the local model.", "bfloat16"),
     Flag("threads", None, "CPU threads of the local model.", kind=int, least=1),
 )
-OTHERS = (flags.SLO, flags.SCENARIO, NO_EXPERIMENTS, NO_LOAD, LOG)
-GROUPS = (flags.TARGET, flags.LOAD, flags.PROMPTS, OTHERS, LOCAL, flags.SHAPE, flags.WIRE)
+GROUPS = (
+    (*flags.TARGET, LOG, flags.SCENARIO), LOCAL, (*flags.LOAD, NO_LOAD, NO_EXPERIMENTS), flags.SHAPE,
+    flags.PROMPTS, flags.LIMITS, flags.WIRE, (flags.SLO,),
+)  # fmt: skip
 
 
-@app.command(short_help="Find where the time goes, and what makes it faster.")
+@app.command(cls=Grouped, short_help="Find where the time goes, and what makes it faster.")
 @flags.takes(*GROUPS)
 def diagnose(
     given: Given,

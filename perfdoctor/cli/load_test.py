@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from perfdoctor import flags
-from perfdoctor.cli._app import CROSSED, app, exit_for_state
+from perfdoctor.cli._app import CROSSED, Grouped, app, exit_for_state
 from perfdoctor.cli._common import AsJson, Definitions, FailOn, Out, Quiet, Style
 from perfdoctor.errors import CannotJudge
 from perfdoctor.flags import Given
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 PER_USER = 10
 OPEN_S = 10.0
 
-GROUPS = (flags.TARGET, flags.LOAD, flags.SHAPE, flags.PROMPTS, (flags.SLO, flags.SCENARIO), flags.WIRE)
+GROUPS = (
+    (*flags.TARGET, flags.SCENARIO), flags.LOAD, flags.SHAPE, flags.PROMPTS, flags.LIMITS, flags.WIRE,
+    (flags.SLO,),
+)  # fmt: skip
 
 
-@app.command(name="load-test")
+@app.command(name="load-test", cls=Grouped)
 @flags.takes(*GROUPS)
 def load_test(
     given: Given,
@@ -35,6 +38,8 @@ def load_test(
 ) -> None:
     """Drive a server and measure what its users see.
 
+    Unless told how long: ten requests for each user, or ten seconds of arrivals.
+
     Examples:
 
       perfdoctor load-test --endpoint http://127.0.0.1:8000 -c 20 -n 200
@@ -43,7 +48,9 @@ def load_test(
 
       perfdoctor load-test --endpoint http://127.0.0.1:8000 -c 8 --slo 'ttft_p95<500ms,tpot_p95<50ms'
 
-      perfdoctor load-test --api http --endpoint http://127.0.0.1:8080/search?q={{id}} -c 4 -n 1000
+      perfdoctor load-test --api http --endpoint 'http://127.0.0.1:8080/search?q={{id}}' -c 4
+
+      perfdoctor load-test --scenario nightly.toml --json
     """
     from perfdoctor import commands
 

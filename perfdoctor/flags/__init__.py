@@ -1,11 +1,11 @@
 """Flags by group, and the way from them to the orders of a run. Imports nothing heavy."""
 
-from perfdoctor.flags._flag import Flag, Given, takes
+from perfdoctor.flags._flag import Flag, Given, group, takes
 from perfdoctor.flags._orders import orders, scenario_of, secret_of
-from perfdoctor.flags.load import LOAD, PROMPTS, SCENARIO, SHAPE, SLO
+from perfdoctor.flags.load import LIMITS, LOAD, PROMPTS, SCENARIO, SHAPE, SLO
 from perfdoctor.flags.target import ENDPOINT, TARGET, WIRE
 
 __all__ = [
-    "ENDPOINT", "LOAD", "PROMPTS", "SCENARIO", "SHAPE", "SLO", "TARGET", "WIRE", "Flag", "Given", "orders",
-    "scenario_of", "secret_of", "takes",
+    "ENDPOINT", "LIMITS", "LOAD", "PROMPTS", "SCENARIO", "SHAPE", "SLO", "TARGET", "WIRE", "Flag", "Given",
+    "group", "orders", "scenario_of", "secret_of", "takes",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -33,6 +33,7 @@ class Flag:
     short: str | None = None
     long: str | None = None  # where it is not the name, or has a negative form
     least: int | None = None
+    group: str = ""  # the heading it stands under in --help
 
     def spelled(self) -> str:
         return self.short or "--" + self.name.replace("_", "-")
@@ -41,9 +42,17 @@ class Flag:
         """As typer reads it; the value of one that is not given is None."""
         long = self.long or "--" + self.name.replace("_", "-")
         words = [self.short, long] if self.short else [long]
-        option = typer.Option(*words, metavar=self.metavar, help=self.help, min=self.least)
+        metavar = self.metavar or {int: "N", float: "X"}.get(self.kind)
+        option = typer.Option(
+            *words, metavar=metavar, help=self.help, min=self.least, rich_help_panel=self.group or None
+        )
         kind: Any = Annotated[self.kind | None, option]
         return inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+
+
+def group(title: str, *flags: Flag) -> tuple[Flag, ...]:
+    """Flags under one heading of --help."""
+    return tuple(replace(flag, group=title) for flag in flags)
 
 
 def takes(*groups: Sequence[Flag]) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from perfdoctor.flags import values
-from perfdoctor.flags._flag import Flag
+from perfdoctor.flags._flag import Flag, group
 
-LOAD = (
+LOAD = group(
+    "Load",
     Flag(
         "concurrency",
         "load.concurrency",
-        "Users of a closed loop: requests open at a time.",
+        "Users, each waiting for its answer: requests open at a time.",
         kind=int,
         short="-c",
         least=1,
@@ -30,13 +31,23 @@ LOAD = (
         "5s",
         read=values.seconds,
     ),
+    Flag(
+        "ramp_up",
+        "load.ramp_up_s",
+        "Start the users over this long.",
+        "10s",
+        read=values.seconds,
+    ),
+    Flag("seed", "load.seed", "Same seed, same arrivals and prompts.", kind=int, least=0),
+    Flag("workers", "load.workers", "Driver processes; chosen by itself.", kind=int, least=1),
 )
 
-SHAPE = (
+SHAPE = group(
+    "Open loop: requests arrive at a rate, whether or not others are answered",
     Flag(
         "rate",
         "load.rate",
-        "Open loop: requests arrive at this rate, answered or not.",
+        "Requests a second, a minute (300/min) or an hour.",
         "5/s",
         read=values.rate,
     ),
@@ -61,13 +72,6 @@ SHAPE = (
         read=values.ramp,
     ),
     Flag(
-        "ramp_up",
-        "load.ramp_up_s",
-        "Closed loop: start the users over this long.",
-        "10s",
-        read=values.seconds,
-    ),
-    Flag(
         "replay",
         "load.replay",
         "Send the timestamped requests of a JSONL file.",
@@ -78,9 +82,20 @@ SHAPE = (
     Flag(
         "max_in_flight",
         "load.max_in_flight",
-        "Open loop: a request due above it waits, and its lateness is shown.",
+        "A request due above it waits, and its lateness is shown.",
         kind=int,
         least=1,
+    ),
+)
+
+LIMITS = group(
+    "Limits",
+    Flag("timeout", "load.timeout_s", "Limit of one whole request (2m).", "2m", read=values.seconds),
+    Flag(
+        "connect_timeout", "load.connect_timeout_s", "Limit of connecting (10s).", "10s", read=values.seconds
+    ),
+    Flag(
+        "idle_timeout", "load.idle_timeout_s", "Longest pause within one answer.", "30s", read=values.seconds
     ),
     Flag(
         "max_error_rate",
@@ -97,19 +112,10 @@ SHAPE = (
         read=values.seconds,
     ),
     Flag("deadline", "load.deadline_s", "End of everything, whatever is open.", "10m", read=values.seconds),
-    Flag("seed", "load.seed", "Same seed, same arrivals and prompts.", kind=int, least=0),
-    Flag("workers", "load.workers", "Driver processes; chosen by itself.", kind=int, least=1),
-    Flag("temperature", "load.temperature", "Sampling temperature to ask for.", kind=float),
-    Flag("timeout", "load.timeout_s", "Limit of one whole request (2m).", "2m", read=values.seconds),
-    Flag(
-        "connect_timeout", "load.connect_timeout_s", "Limit of connecting (10s).", "10s", read=values.seconds
-    ),
-    Flag(
-        "idle_timeout", "load.idle_timeout_s", "Longest pause within one answer.", "30s", read=values.seconds
-    ),
 )
 
-PROMPTS = (
+PROMPTS = group(
+    "Prompts",
     Flag(
         "prompt_tokens",
         "load.prompts.input_tokens",
@@ -152,7 +158,12 @@ PROMPTS = (
         kind=bool,
         long="--count-per-chunk",
     ),
+    Flag("temperature", "load.temperature", "Sampling temperature to ask for.", kind=float),
 )
 
-SLO = Flag("slo", "load.slo", "What must hold; exit 1 if not.", "'ttft_p95<500ms,tpot_p95<50ms'")
-SCENARIO = Flag("scenario", None, "Take target and load from a TOML file; flags replace its values.", "FILE")
+SLO = Flag(
+    "slo", "load.slo", "What must hold; exit 1 if not.", "'ttft_p95<500ms,tpot_p95<50ms'", group="Result"
+)
+SCENARIO = Flag(
+    "scenario", None, "Target and load from a TOML file; flags replace its values.", "FILE", group="Target"
+)

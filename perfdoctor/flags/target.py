@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfdoctor.flags import values
-from perfdoctor.flags._flag import Flag
+from perfdoctor.flags._flag import Flag, group
 
 ENDPOINT = Flag(
     "endpoint",
@@ -12,7 +12,8 @@ ENDPOINT = Flag(
     "URL",
 )
 
-TARGET = (
+TARGET = group(
+    "Target",
     ENDPOINT,
     Flag(
         "model",
@@ -61,7 +62,8 @@ TARGET = (
     Flag("body_file", "target.body", "The same from a file.", "FILE", read=values.body_file),
 )
 
-WIRE = (
+WIRE = group(
+    "Connection",
     Flag(
         "transport",
         "target.wire.transport",
