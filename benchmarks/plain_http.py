@@ -1,4 +1,4 @@
-"""Requests for each second of the client's CPU on small HTTP bodies: perfdoctor beside hey and wrk, interleaved.
+"""Requests for each second of the client's CPU on small bodies: perfdoctor beside hey and wrk, interleaved.
 
     python -m benchmarks.plain_http [--requests N] [--users C] [--rounds R]
 
@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,11 +109,12 @@ def main() -> None:
     with subprocess.Popen(me, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         url = f"http://127.0.0.1:{int(server.stdout.readline())}/"
-        for number in range(args.rounds):
-            order = list(present) if number % 2 else list(reversed(present))
-            for name in order:
-                rates[name].append(present[name](url, args.requests, args.users))
-        server.kill()
+        try:
+            for number in range(args.rounds):
+                for name in present if number % 2 else reversed(present):
+                    rates[name].append(present[name](url, args.requests, args.users))
+        finally:
+            server.kill()
     _print(rates, args)
 
 

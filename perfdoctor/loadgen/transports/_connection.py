@@ -53,7 +53,7 @@ class Connection(asyncio.Protocol):
     # -- asking
 
     async def ask(self, message: bytes, sink: Sink, idle_s: float | None, bodiless: bool = False) -> None:
-        """Raises Died before, and Failure after the first byte of the answer. `bodiless`: it has a head only."""
+        """Raises Died before, and Failure after the first byte of the answer, which is `bodiless` to HEAD."""
         self._sink, self._take, self._bodiless = sink, _nowhere, bodiless
         self._headers = {}
         self._pieces = 0  # of the body

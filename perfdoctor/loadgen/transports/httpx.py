@@ -6,9 +6,11 @@ knowledge. One connection carries up to a hundred streams, so most requests wait
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -19,6 +21,8 @@ from perfdoctor.loadgen.transports._machine import limit_reached
 from perfdoctor.loadgen.transports._tls import make_context
 from perfdoctor.loadgen.transports._transport import TLS_PREFIX, Dial, Failure, Request, Sink
 from perfdoctor.model import Load, Wire
+
+TAIL_S = 1.0  # after [DONE]: how long to wait for the end that lets the connection be reused
 
 
 class HttpxTransport:
@@ -70,8 +74,11 @@ class HttpxTransport:
                 extensions={"trace": self._trace(dial)},
             ) as response:
                 take = sink.on_head(response.status_code, response.headers, time.perf_counter_ns())
-                async for read in response.aiter_raw():
+                reads = response.aiter_raw()
+                async for read in reads:
                     if take(read, time.perf_counter_ns()):
+                        with suppress(asyncio.TimeoutError):  # its end lets the connection be used again
+                            await asyncio.wait_for(_drain(reads), TAIL_S)
                         break
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise Failure(outcome_of(error), describe(error)) from error
@@ -92,6 +99,11 @@ class HttpxTransport:
                 dial.written_ns = time.perf_counter_ns()
 
         return note
+
+
+async def _drain(reads: AsyncIterator[bytes]) -> None:
+    async for _ in reads:
+        pass
 
 
 def outcome_of(error: Exception) -> str:
