@@ -175,6 +175,17 @@ def test_lengths(load: Load):
     assert 8 == len(set(texts))
 
 
+def test_lengths_by_a_tokenizer(load: Load, tiny_model: Path):
+    """Exact, where a folder of the model is at hand."""
+    from tokenizers import Tokenizer
+
+    run = load("--tokenizer", str(tiny_model), "--prompt-tokens", "90")
+
+    tokenizer = Tokenizer.from_file(str(tiny_model / "tokenizer.json"))
+    counts = [len(tokenizer.encode(words_of(told), add_special_tokens=False).ids) for told in run.told]
+    assert [90, 90, 90] == counts
+
+
 def test_conversations(load: Load):
     """Every second request of two turns carries the server's own answer."""
     roles = [[m["role"] for m in body["messages"]] for body in load("--turns", "2", "-n", "4").bodies]
@@ -351,6 +362,20 @@ def test_tls(load: Load, server: truth.Truth, certificate: tuple[Path, Path], tr
 
     assert (3, 3) == (unchecked.summary["requests"]["ok"], checked.summary["requests"]["ok"])
     assert transport == checked.facts.client.transport
+
+
+def test_a_certificate_of_our_own(load: Load, server: truth.Truth, certificate: tuple[Path, Path]):
+    """A server that asks for one gets it, with the key from its own file; without, nobody is let in."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(certificate[0])
+    with relay.tls(context, urlsplit(server.url).port or 0) as place:
+        ours = ("--client-cert", str(certificate[0]), "--client-key", str(certificate[1]))
+
+        run = load("--insecure", *ours, endpoint=f"https://{place}")
+
+    assert 3 == run.summary["requests"]["ok"]
 
 
 def test_a_unix_socket(load: Load, server: truth.Truth, tmp_path: Path):
