@@ -35,8 +35,16 @@ def decode_shares(obs: Observations) -> DecodeShares:
 
 
 def _by_device_step(obs: Observations) -> DecodeShares:
-    """Device time is the memory's as far as the step's bytes need it, and small or compute kernels beyond."""
-    return _by_step(obs, step.device.of(obs), "kernel time", undivided="decode")
+    """Device time is the memory's as far as the step's bytes need it, and small or compute kernels beyond.
+
+    The rest is the transfer's while weights come over PCIe, else a launch gap.
+    """
+    found = _by_step(obs, step.device.of(obs), "kernel time", undivided="decode")
+    if not _at_least(transfer.OFFLOADED, lambda: transfer.per_step.of(obs)):
+        return found
+    shares = dict(found.shares)
+    shares["decode.transfer"] = shares.pop("decode.launch_gap")
+    return DecodeShares(shares, f"{found.source}; PCIe traffic")
 
 
 def _by_cpu_step(obs: Observations) -> DecodeShares:

@@ -37,7 +37,7 @@ CLASS_ROWS: Mapping[str, frozenset[str]] = {
     "event-loop": frozenset({"loop_stall"}),
     "tokenizer": frozenset({"tokenise"}),
     "compute-prefill": frozenset({"prefill", "prefill.compute", "prefill.memory"}),
-    "kv-cache": frozenset({"server_queue"}),
+    "kv-cache": frozenset({"server_queue", "decode.compute", "decode.memory"}),
     "fragmentation": frozenset({"allocator"}),
     "pcie-offload": frozenset({"decode.transfer"}),
     "throttling": frozenset({"decode.compute", "prefill.compute"}),

@@ -36,6 +36,7 @@ RULE = Rule(
     explains=(
         "launch-bound-decode",
         "bandwidth-bound-decode",
+        "allocator-churn",
     ),
     says=(
         "Offloaded: {transfer.per_step.share} of the weights are sent to the GPU in each step",

@@ -6,9 +6,9 @@ from perfdoctor import stats
 from perfdoctor.diagnosis import gpus, spans
 from perfdoctor.diagnosis.measure import Measure, Reading, signal
 from perfdoctor.diagnosis.observations import NoValue, Observations, Window, median, ratio
-from perfdoctor.diagnosis.signals import gpu, roof
+from perfdoctor.diagnosis.signals import gpu, requests, roof
 
-LEAST_S = 0.2  # a GPU counter is read that often: a shorter prefill holds no reading
+LEAST_S = 0.2  # a GPU counter is read that often: a shorter prefill holds no reading of its own
 
 
 def windows(obs: Observations) -> list[Window]:
@@ -31,6 +31,16 @@ def mean(obs: Observations) -> Reading:
     """
     found = [w.seconds for w in windows(obs)]
     return Reading(stats.mean(found) or 0.0, n=len(found))
+
+
+@signal("decode.of_prefill.share", unit="share")
+def token_of_prefill(obs: Observations) -> float:
+    """Time per output token over the time of reading the prompt: near 1 when each token reads it again.
+
+    Says that only of long prompts whose time is the device's; a short one costs what a step costs anyway.
+    Missing where prefill is not told apart. Cross-check: TPOT over TTFT of one request at a time.
+    """
+    return ratio(requests.STEADY_TPOT.of(obs), mean.of(obs), "the time of a prefill")
 
 
 @signal("prefill.tokens_per_s", unit="tokens/s")
@@ -81,8 +91,10 @@ def _gpu(metric: str, what: str) -> Measure:
         gpu.require_gpu(obs)
         values: list[float] = []
         for window in windows(obs):
-            if window.seconds >= LEAST_S:
-                values += _readings(obs, window, metric)
+            # a reading is the mean of the time before it: the first ones of a prefill began before it
+            inner = Window(obs, "prefill", window.start_s + LEAST_S, window.end_s)
+            if inner.seconds > 0:
+                values += _readings(obs, inner, metric)
         return Reading(median(values), n=len(values))
 
     page = (
@@ -103,4 +115,4 @@ BUSY = _gpu("graphics_active", "share of time in which any kernel ran")
 TENSOR = _gpu("tensor_active", "share of cycles in which the tensor units worked")
 DRAM = _gpu("dram_active", "share of the peak memory bandwidth in use")
 
-SIGNALS = (mean, pace, arithmetic, stretch, BUSY, TENSOR, DRAM)
+SIGNALS = (mean, token_of_prefill, pace, arithmetic, stretch, BUSY, TENSOR, DRAM)

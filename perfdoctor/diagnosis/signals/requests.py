@@ -11,6 +11,8 @@ from perfdoctor.diagnosis.measure import Measure, Reading, signal
 from perfdoctor.diagnosis.observations import NoValue, Observations, ratio
 from perfdoctor.model import RequestRecord
 
+LONG = 30  # chunks of an answer whose course can be told
+
 Quantity = Callable[[RequestRecord], "float | None"]
 Compared = Literal["steady", "baseline"]
 
@@ -144,6 +146,26 @@ def scaling(obs: Observations) -> Reading:
     return Reading(share, n=len(obs.ok("baseline")))
 
 
+@signal("decode.growth", unit="x")
+def growth(obs: Observations) -> Reading:
+    """How much longer a chunk takes late in an answer than early in it: last third over first third, medians.
+
+    Near 1 with a KV cache, since a token then costs the same wherever it stands, attention over some thousand
+    tokens aside. Missing without answers of thirty chunks. Cross-check: `curl -N` a long answer.
+    """
+    found = []
+    for record in obs.ok("steady"):
+        gaps = latency.gaps(record)
+        third = len(gaps) // 3
+        if len(gaps) >= LONG:
+            early, late = stats.percentile(gaps[:third], 0.5), stats.percentile(gaps[-third:], 0.5)
+            if early and late:
+                found.append(late / early)
+    if not found:
+        raise NoValue(f"no answer has more than {LONG} chunks")
+    return Reading(stats.percentile(found, 0.5) or 0.0, n=len(found))
+
+
 @signal("latency.stretch", unit="x")
 def stretch(obs: Observations) -> float:
     """Median request time under load over that of one request at a time; 1 means that load costs nothing."""
@@ -170,5 +192,6 @@ SIGNALS = (
     STEADY_THROUGHPUT,
     BASELINE_THROUGHPUT,
     scaling,
+    growth,
     stretch,
 )

@@ -229,3 +229,15 @@ def test_prefill_stretch_compares_the_two_lengths() -> None:
 
     assert 1.9 == pytest.approx(signal("prefill.stretch", requests=usual + longer).value)
     assert signal("prefill.stretch", requests=usual).value is None
+
+
+def test_growth_within_an_answer() -> None:
+    """Chunks 10 ms apart at first and 30 ms apart at the end."""
+    gaps = [0.01] * 20 + [0.02] * 20 + [0.03] * 20
+    at = [20.0]
+    for gap in gaps:
+        at.append(at[-1] + gap)
+    long = request(1, 20.0, token_at_s=tuple(at), last_token_s=at[-1], end_s=at[-1])
+
+    assert 3.0 == pytest.approx(signal("decode.growth", requests=[long]).value)
+    assert signal("decode.growth", requests=[request(1, 20.0)]).value is None
