@@ -24,10 +24,24 @@ _DURATIONS = (
     "ttft", "ttfa", "tpot", "itl", "gap", "e2e", "ttft_from_schedule", "ttfa_from_schedule",
     "e2e_from_schedule", "e2e_with_failures", "error_latency",
 )  # fmt: skip
-_RATES = (
-    "requests_per_s", "output_tokens_per_s", "input_tokens_per_s", "peak_output_tokens_per_s", "sent_per_s",
-    "in_flight_mean", "in_flight_max",
-)  # fmt: skip
+_RATES = {
+    "requests_per_s": "requests served a second while the load was the one asked for; one across an edge of "
+    "that time counts with the share of its tokens that arrived inside",
+    "output_tokens_per_s": "tokens that arrived a second in that time, those of failed requests too",
+    "input_tokens_per_s": "prompt tokens a second of the answers that began in that time",
+    "peak_output_tokens_per_s": "most tokens a second in any stretch of about one second of that time",
+    "sent_per_s": "requests sent a second by an open loop, between the first and the last",
+    "in_flight_mean": "requests open at once, on average over that time",
+    "in_flight_max": "most requests open at one instant of that time",
+}
+DEFINITIONS = _RATES | {
+    "goodput": "good requests a second: those that succeeded, met every limit of the SLO that can be asked "
+    "of one request, and ended in the busy time",
+    "good_share": "good requests as a share of all that ended, failed ones too",
+    "error_rate": "failed requests as a share of all that ended by themselves",
+    "trust": "whether the load generator's own errors are small beside what it measured: valid, degraded or "
+    "invalid",
+}
 _SHARES = ("good_share", "error_rate")
 _TRUST = ("valid", "degraded", "invalid")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from perfdoctor import errors, latency, registry, units
+from perfdoctor import errors, latency, limits, registry, units
 from perfdoctor.diagnosis import measure, prescribe
 from perfdoctor.diagnosis.measure import Measure
 from perfdoctor.diagnosis.prescribe import Fix
@@ -30,6 +30,8 @@ DOCUMENTS: Mapping[str, str] = {
     "D3": "GPU utilisation with CUDA 12.8 (A10, RTX 4090, L4)",
     "D4": "vLLM on a T4",
 }
+
+MEASURES: Mapping[str, str] = latency.DEFINITIONS | latency.STAGES | limits.DEFINITIONS
 
 Kind = Literal["rule", "fix", "signal", "error", "measure", "class"]
 
@@ -80,7 +82,7 @@ def _index() -> dict[str, Callable[[], Page]]:
         *((f.id, partial(_fix_page, f)) for f in sorted(fixes, key=lambda f: (f.verdict == "refuted", f.id))),
         *((m.name, partial(_signal_page, m)) for m in sorted(measure.all_measures(), key=lambda m: m.name)),
         *((name, partial(_error_page, name, error)) for name, error in sorted(errors.tree().items())),
-        *((name, partial(Page, "measure", name, name, text)) for name, text in latency.DEFINITIONS.items()),
+        *((name, partial(Page, "measure", name, name, text)) for name, text in MEASURES.items()),
         *(
             (c, partial(_class_page, c, [n for n, r, _ in rules if r.cls == c], fixes))
             for c in sorted(classes)

@@ -10,10 +10,11 @@ from perfdoctor import units
 from perfdoctor.latency import DEFINITIONS, STAGES
 from perfdoctor.model import LoadSummary, Spread
 from perfdoctor.reports._columns import Page
-from perfdoctor.reports._load_words import counted, facts, rates, slo_rows, slo_title
+from perfdoctor.reports._load_words import STAGE_WORDS, counted, facts, rates, slo_rows, slo_style, slo_title
 from perfdoctor.stats import P99_MIN_N
 
 COLUMNS = ("p50", "p90", "p95", "p99", "mean")
+STYLED_HEAD = ("", "unit", *COLUMNS, "n")
 NARROW_COLUMNS = (0, 1, 3, 6)  # of a row: name, p50, p95, n
 LATENCIES = (
     ("TTFT", "ttft"),
@@ -22,19 +23,20 @@ LATENCIES = (
     ("ITL", "itl"),
     ("gap", "gap"),
     ("end to end", "e2e"),
-    ("TTFT, sched.", "ttft_from_schedule"),
-    ("e2e, sched.", "e2e_from_schedule"),
+    ("TTFT, from due", "ttft_from_schedule"),
+    ("e2e, from due", "e2e_from_schedule"),
     ("e2e, failed=inf", "e2e_with_failures"),
-    ("failures", "error_latency"),
+    ("to a failure", "error_latency"),
 )
 # rows that only repeat another one, unless something made them differ: a late sender, failures
 SAME_AS = {
-    "TTFT, sched.": "TTFT",
-    "e2e, sched.": "end to end",
-    "e2e, failed=inf": "end to end",
-    "TTFA": "TTFT",
-    "gap": "ITL",
+    "ttft_from_schedule": "ttft",
+    "e2e_from_schedule": "e2e",
+    "e2e_with_failures": "e2e",
+    "ttfa": "ttft",
+    "gap": "itl",
 }
+SAME = 0.02  # share by which two rows may differ and still say one thing; below what two runs differ by
 WIDE = 100  # columns from which the interval of p95 is shown
 FOOTNOTE = f"p99 is - where n < {P99_MIN_N}: it would be one of the largest values, not a percentile."
 
@@ -44,17 +46,26 @@ def latency_rows(summary: LoadSummary, intervals: bool = False) -> list[tuple[st
 
     `intervals` adds the 95 % interval of p95.
     """
-    rows: dict[str, tuple[str, ...]] = {}
+    rows = []
     for name, field in LATENCIES:
         spread: Spread | None = getattr(summary, field)
-        if spread is None or spread.n == 0:
+        if (
+            spread is None
+            or spread.n == 0
+            or _repeats(spread, getattr(summary, SAME_AS.get(field, ""), None))
+        ):
             continue
-        cells = tuple(units.seconds(getattr(spread, c)) for c in COLUMNS)
-        between = (_between(spread, "p95"),) if intervals else ()
-        cells = (*cells, *between, units.number(spread.n))
-        if rows.get(SAME_AS.get(name, "")) != cells:
-            rows[name] = cells
-    return [(name, *cells) for name, cells in rows.items()]
+        cells = [units.seconds(getattr(spread, c)) for c in COLUMNS]
+        between = [_between(spread, "p95")] if intervals else []
+        rows.append((name, *cells, *between, units.number(spread.n)))
+    return rows
+
+
+def _repeats(spread: Spread, other: Spread | None) -> bool:
+    if other is None or other.n != spread.n:
+        return False
+    pairs = [(getattr(spread, c), getattr(other, c)) for c in COLUMNS]
+    return all(a == b if None in (a, b) else abs(a - b) <= SAME * b for a, b in pairs)
 
 
 def _between(spread: Spread, name: str) -> str:
@@ -92,25 +103,31 @@ def print_summary(console: Console, summary: LoadSummary, definitions: bool) -> 
     _print_slo(page, summary)
     if definitions:
         page.gap()
-        for field, text in (DEFINITIONS | STAGES).items():
-            page.paragraph(field, text) if len(field) < page.margin else page.paragraph(
-                "", f"{field}: {text}"
-            )
+        for name, text in definitions_shown():
+            page.paragraph(name, text) if len(name) < page.margin else page.paragraph("", f"{name}: {text}")
+
+
+def definitions_shown() -> list[tuple[str, str]]:
+    """(the JSON's name, with that of its row where the two differ much; what it means)."""
+    rows = {field: name for name, field in LATENCIES if len(field) > len("ttft")}
+    named = [
+        (f"{field} ({rows[field]})" if field in rows else field, text) for field, text in DEFINITIONS.items()
+    ]
+    return [*named, *((f"{STAGE_WORDS[stage]}, stage", text) for stage, text in STAGES.items())]
 
 
 def _print_slo(page: Page, summary: LoadSummary) -> None:
     if summary.slo is None:
         return
     page.gap()
-    page.paragraph("SLO", slo_title(summary.slo), "clear" if summary.slo.met else "hit")
+    page.paragraph("SLO", slo_title(summary.slo), slo_style(summary.slo))
     page.table(slo_rows(summary.slo), (1,), page.margin)
 
 
 def _print_styled(page: Page, summary: LoadSummary) -> None:
     page.gap()
     page.paragraph("Also", f"as {summary.style} would count it, from the same instants")
-    head = ("", "unit", "p50", "p90", "p95", "p99", "mean", "n")
-    page.table([head, *styled_rows(summary)], range(2, len(head)), 0)
+    page.table([STYLED_HEAD, *styled_rows(summary)], range(2, len(STYLED_HEAD)), 0)
     for row in summary.styled:
         page.paragraph("", f"{row.name}: {row.definition}", "muted")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perfdoctor import units
 from perfdoctor.latency import DEFINITIONS
-from perfdoctor.model import Arrivals, LoadSummary, RequestCounts, ServerView, SloResult, SloTerm
+from perfdoctor.model import Arrivals, LoadSummary, RequestCounts, Scenario, ServerView, SloResult, SloTerm
 
 STAGE_WORDS = {
     "pool_wait": "pool wait",
@@ -15,6 +15,16 @@ STAGE_WORDS = {
     "transfer": "body",
 }
 MET = {True: "met", False: "missed", None: "no value"}
+
+
+def shape(scenario: Scenario) -> str:
+    """`4 at once, 48 tokens each`; `5 requests/s, poisson`."""
+    load = scenario.load
+    if load.arrival == "closed":
+        text = f"{units.number(load.concurrency)} at once"
+    else:
+        text = f"{units.number(load.rate)} requests/s, {load.arrival}" if load.rate else load.arrival
+    return text if scenario.target.api == "http" else f"{text}, {load.prompts.output_tokens} tokens each"
 
 
 def counted(requests: RequestCounts) -> str:
@@ -60,7 +70,7 @@ def facts(summary: LoadSummary) -> list[tuple[str, str]]:
         found.append(("Arrivals", _arrivals(summary.arrivals)))
     if summary.stages:
         medians = [f"{STAGE_WORDS[name]} {units.seconds(s.p50)}" for name, s in summary.stages.items()]
-        found.append(("Way", ", ".join(medians) + " (medians)"))
+        found.append(("Stages", "medians: " + ", ".join(medians)))
     if summary.server is not None:
         found.append(("Server", _server(summary.server, summary)))
     return found
@@ -71,7 +81,8 @@ def _arrivals(arrivals: Arrivals) -> str:
     if arrivals.status == "unknown":
         return f"{arrivals.process}, {word}: {arrivals.reason}"
     numbers = (
-        f"{units.number(arrivals.sent_per_s)}/s sent, CV of the gaps {units.number(arrivals.gap_cv)}, "
+        f"{units.number(arrivals.sent_per_s)}/s sent of {units.number(arrivals.asked_per_s)} scheduled, "
+        f"CV of the gaps {units.number(arrivals.gap_cv)}, "
         f"late p99 {units.seconds(arrivals.late_p99_s)}"
     )
     return f"{arrivals.process}, {word}: {arrivals.reason or numbers}"
@@ -103,12 +114,25 @@ def slo_rows(slo: SloResult) -> list[tuple[str, str, str]]:
 
 
 def slo_title(slo: SloResult) -> str:
-    title = "met" if slo.met else "missed" if slo.met is False else "not decided: a limit has no value here"
+    return "; ".join(part for part in (slo_word(slo), slo_goodput(slo)) if part)
+
+
+def slo_word(slo: SloResult) -> str:
+    return "met" if slo.met else "missed" if slo.met is False else "not decided: a limit has no value here"
+
+
+def slo_style(slo: SloResult) -> str:
+    return "clear" if slo.met else "hit" if slo.met is False else "unknown"
+
+
+def slo_goodput(slo: SloResult) -> str:
+    """Empty where no request ended."""
+    parts = []
     if slo.goodput_per_s is not None:
-        title += f"; goodput {units.number(slo.goodput_per_s)} requests/s"
-    return title + (
-        f", {units.share(slo.good_share)} of the requests good" if slo.good_share is not None else ""
-    )
+        parts.append(f"goodput {units.number(slo.goodput_per_s)} requests/s")
+    if slo.good_share is not None:
+        parts.append(f"{units.share(slo.good_share)} of the requests good")
+    return ", ".join(parts)
 
 
 def term_value(term: SloTerm) -> str:

@@ -6,9 +6,9 @@ import heapq
 import itertools
 import math
 import statistics
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from perfdoctor.model import RequestRecord, Sample
+from perfdoctor.model import Interval, RequestRecord, Sample
 from perfdoctor.reports._svg import Point
 
 GAP_FACTOR = 5.0  # a pause of so many usual intervals is drawn as a hole, not bridged
@@ -77,6 +77,25 @@ def _extremes(group: Sequence[Point]) -> list[Point]:
     ends = sorted({(low[1], low[0]), (high[1], high[0])})
     made: list[Point] = [*ends]
     return [*made, (group[-1][0], None)] if group[-1][1] is None else made
+
+
+def course(bins: Sequence[Interval]) -> list[tuple[str, str, list[tuple[str, list[Point]]]]]:
+    """(title, unit, lines) of a load's bins, each point in the middle of its bin."""
+
+    def line(of: Callable[[Interval], float | None]) -> list[Point]:
+        return [((part.start_s + part.end_s) / 2, of(part)) for part in bins]
+
+    def per_s(amount: float, part: Interval) -> float:
+        return amount / (part.end_s - part.start_s)
+
+    return [
+        ("Answers", "/s", [
+            ("ok", line(lambda part: per_s(part.ok, part))),
+            ("failed", line(lambda part: per_s(part.failed, part))),
+        ]),
+        ("Output tokens", "/s", [("arrived", line(lambda part: per_s(part.output_tokens, part)))]),
+        ("Time to first token", "s", [("median", line(lambda part: part.ttft_p50_s))]),
+    ]  # fmt: skip
 
 
 def begin(record: RequestRecord) -> float:

@@ -109,7 +109,18 @@ def _panels(bundle: Bundle, end_s: float) -> list[tuple[Panel, list[tuple[str, l
     if bundle.requests:
         flight = Panel("Requests in flight", "", ())
         made.insert(0, (flight, [("open", _series.thin(_series.in_flight(bundle.requests, end_s), BUCKETS))]))
+        made[1:1] = _course(bundle)
     return made
+
+
+def _course(bundle: Bundle) -> list[tuple[Panel, list[tuple[str, list[Point]]]]]:
+    """What the load came to, bin by bin; without a panel for what was not counted."""
+    course = bundle.summary.course if bundle.summary else ()
+    found = [
+        (Panel(title, unit, ()), [(name, points) for name, points in lines if any(y for _, y in points)])
+        for title, unit, lines in _series.course(course)
+    ]
+    return [(panel, lines) for panel, lines in found if lines]
 
 
 def _named(line: Line, found: Mapping[tuple[str, str], list[Point]]) -> list[tuple[str, list[Point]]]:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from perfdoctor import units
 from perfdoctor.literal import visible
 from perfdoctor.model import Diagnosis
-from perfdoctor.reports import _histogram, _load_table, _rows, _timeline, _words
+from perfdoctor.reports import _histogram, _load_table, _load_words, _rows, _timeline, _words
 from perfdoctor.reports._bundle import Bundle, Report
 from perfdoctor.reports._stacks import top_frames
 
@@ -62,7 +62,7 @@ def _environment() -> Environment:
         "quantity": units.quantity,
         "svg": Markup,
     }
-    environment.globals |= {"words": _words, "rows": _rows, "load": _load_table}
+    environment.globals |= {"words": _words, "rows": _rows, "load": _load_table, "told": _load_words}
     return environment
 
 
@@ -108,12 +108,7 @@ def _finding_tiles(diagnosis: Diagnosis) -> list[Tile]:
 
 def fact_rows(bundle: Bundle) -> tuple[tuple[str, str], ...]:
     """What was measured, where and how; unknown facts are left out."""
-    facts, host, target, load = (
-        bundle.facts,
-        bundle.facts.host,
-        bundle.facts.target,
-        bundle.facts.scenario.load,
-    )
+    facts, host, target = bundle.facts, bundle.facts.host, bundle.facts.target
     gpus = ", ".join(f"{g.name} {units.size_bytes(g.memory_bytes)}" for g in host.gpus)
     memory = units.size_bytes(host.memory_bytes) + " memory" if host.memory_bytes else ""
     cores = f"{units.number(host.cores)} cores" if host.cores else ""
@@ -131,7 +126,7 @@ def fact_rows(bundle: Bundle) -> tuple[tuple[str, str], ...]:
         ("Device", target.device or ""),
         ("Engine", f"{target.engine} {target.engine_version or ''}"),
         ("Address", target.url),
-        ("Load", f"{units.number(load.concurrency)} at once, {load.prompts.output_tokens} tokens each"),
+        ("Load", _load_words.shape(facts.scenario)),
         ("Host", ", ".join(p for p in (host.hostname, host.cpu, cores, memory) if p)),
         ("GPUs", gpus),
         ("System", ", ".join(p for p in (host.kernel, f"Python {host.python}" if host.python else "") if p)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfdoctor import errors, latency, pages, registry
+from perfdoctor import errors, latency, limits, pages, registry
 from perfdoctor.diagnosis import measure, prescribe
 
 
@@ -111,3 +111,9 @@ def test_a_name_like_nothing_gets_no_guess():
 
     assert "No name is similar." == caught.value.why
     assert "perfdoctor explain" in caught.value.do
+
+
+@pytest.mark.parametrize("name", [*latency.DEFINITIONS, *latency.STAGES, *limits.DEFINITIONS])
+def test_every_number_of_a_load_test_has_a_page(name):
+    """Also each stage of a request, and each name that a limit may have."""
+    assert pages.find_page(name).body_markdown

@@ -65,6 +65,8 @@ class Dialler:
             found.close()
             raise
         dial.connected_ns = time.perf_counter_ns()
+        if self._tls is None:
+            dial.tcp_ns = dial.connected_ns  # no handshake: nothing is between the two
         return connection
 
     async def _socket(self) -> socket.socket:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 
+import msgspec
+
+from perfdoctor.latency import STAGES
 from perfdoctor.model import (
+    Arrivals,
     ClientFacts,
     Diagnosis,
     Evidence,
     Finding,
     FixOffer,
     HostFacts,
+    Interval,
     Ledger,
     LedgerRow,
     Load,
@@ -25,8 +30,12 @@ from perfdoctor.model import (
     RunFacts,
     Sample,
     Scenario,
+    ServerView,
     Signal,
+    SloResult,
+    SloTerm,
     Spread,
+    StyleRow,
     TargetFacts,
     TokenCounts,
     Trust,
@@ -107,6 +116,35 @@ def summary(n: int = 40, failed: int = 0, status: str = "valid") -> LoadSummary:
         error_latency=Spread(),
         tokens=TokenCounts(prompt=n * 61, output=n * 48, in_window=n * 47, per_chunk=1.0, source="usage"),
         errors={"truncated": "the stream ended without finish_reason"} if failed else {},
+    )
+
+
+def full_summary() -> LoadSummary:
+    """Everything a load test may have to say, and messages as long as they get."""
+    term = SloTerm(text="ttft_p95<500ms", metric="ttft_p95", comparison="<", limit=0.5, value=0.6, met=False)
+    row = StyleRow(name="TTFT", unit="ms", definition="as that tool counts", n=40, mean=1.0, p50=1.0)
+    return msgspec.structs.replace(
+        summary(failed=3),
+        itl=spread(0.01, 400),
+        ttft_from_schedule=spread(0.5, 40),
+        e2e_with_failures=spread(2.0, 43),
+        error_latency=spread(0.1, 3),
+        stages={name: spread(0.01, 40) for name in STAGES},
+        arrivals=Arrivals(
+            process="poisson", status="as_asked", n=43, asked_per_s=2.6, sent_per_s=2.5, gap_cv=1.0
+        ),
+        server=ServerView(ttft_mean_s=0.3, queue_mean_s=0.1, output_tokens=1920),
+        slo=SloResult(text="ttft_p95<500ms", met=False, terms=(term,) * 4, goodput_per_s=1.0, good_share=0.5),
+        style="vllm",
+        styled=(row,) * 7,
+        course=tuple(
+            Interval(
+                start_s=12.0 + n, end_s=13.0 + n, in_flight=4.0, ok=3, output_tokens=120.0, ttft_p50_s=0.3
+            )
+            for n in range(16)
+        ),
+        notes=tuple(f"note {n}" for n in range(8)),
+        errors={f"http_{n}": "message " * 30 for n in range(500, 505)},
     )
 
 

@@ -208,3 +208,19 @@ def test_one_request_makes_a_histogram():
 def test_no_request_makes_no_histogram():
     """Nothing is drawn of nothing."""
     assert () == _histogram.distributions(())
+
+
+def test_a_load_test_shows_all_that_it_found():
+    """SLO, trust, arrivals, stages, the server's view, its course, and another tool's table."""
+    text = html.render(Bundle(None, cases.full_summary(), cases.FACTS, requests=cases.requests()))
+
+    Outline(text)
+    for shown in (
+        "measurement valid", "SLO missed", "goodput 1 requests/s", "ttft_p95&lt;500ms", "2.6 scheduled",
+        "pool wait 10 ms", "by its own count", "note 7", "As vllm would count it", "as that tool counts",
+        "Output tokens, arrived: at most 120 /s", "Answers, ok: at most 3 /s",
+        "Time to first token, median: at most 300 ms",
+    ):  # fmt: skip
+        assert shown in text
+    assert "Answers, failed" not in text
+    assert "Not recorded" not in text

@@ -6,8 +6,6 @@ import msgspec
 import pytest
 import report_cases as cases
 
-from perfdoctor.latency import STAGES
-from perfdoctor.model import Arrivals, ServerView, SloResult, SloTerm, StyleRow
 from perfdoctor.reports import markdown
 from perfdoctor.reports._bundle import Bundle
 
@@ -59,30 +57,9 @@ def test_a_load_test_alone_is_a_report_too():
     assert "## Cause" not in text
 
 
-def full_summary():
-    """Everything a load test may have to say, and messages as long as they get."""
-    term = SloTerm(text="ttft_p95<500ms", metric="ttft_p95", comparison="<", limit=0.5, value=0.6, met=False)
-    row = StyleRow(name="TTFT", unit="ms", definition="as that tool counts", n=40, mean=1.0, p50=1.0)
-    return msgspec.structs.replace(
-        cases.summary(failed=3),
-        itl=cases.spread(0.01, 400),
-        ttft_from_schedule=cases.spread(0.5, 40),
-        e2e_with_failures=cases.spread(2.0, 43),
-        error_latency=cases.spread(0.1, 3),
-        stages={name: cases.spread(0.01, 40) for name in STAGES},
-        arrivals=Arrivals(process="poisson", status="as_asked", n=43, sent_per_s=2.5, gap_cv=1.0),
-        server=ServerView(ttft_mean_s=0.3, queue_mean_s=0.1, output_tokens=1920),
-        slo=SloResult(text="ttft_p95<500ms", met=False, terms=(term,) * 4, goodput_per_s=1.0, good_share=0.5),
-        style="vllm",
-        styled=(row,) * 7,
-        notes=tuple(f"note {n}" for n in range(8)),
-        errors={f"http_{n}": "message " * 30 for n in range(500, 505)},
-    )
-
-
 def test_a_load_test_fits_a_pull_request():
     """At most 60 lines, whatever was found."""
-    text = markdown.render(Bundle(None, full_summary(), cases.FACTS))
+    text = markdown.render(Bundle(None, cases.full_summary(), cases.FACTS))
 
     assert 60 >= len(text.splitlines())
     assert all(

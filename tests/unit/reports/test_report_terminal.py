@@ -238,8 +238,19 @@ def test_the_schedules_view_is_shown_only_where_it_differs():
     """A client that sent on time needs no second row."""
     late = msgspec.structs.replace(cases.summary(), e2e_from_schedule=cases.spread(9.0, 40))
 
-    assert "e2e, sched." not in summary(cases.summary())
-    assert "e2e, sched." in summary(late)
+    assert "e2e, from due" not in summary(cases.summary())
+    assert "e2e, from due" in summary(late)
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(1.019, False), (1.021, True)])
+def test_a_row_repeats_another_within_two_percent(factor, expected):
+    """Below that no two runs agree; a row of another number of requests never repeats one."""
+    base = cases.summary()
+    other = msgspec.structs.replace(base, e2e_from_schedule=cases.spread(1.61 * factor, 40))
+    fewer = msgspec.structs.replace(base, e2e_from_schedule=cases.spread(1.61, 39))
+
+    assert expected == ("e2e, from due" in summary(other))
+    assert "e2e, from due" in summary(fewer)
 
 
 def test_failures_are_counted_by_class_with_a_first_message():
