@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import msgspec
 
 from perfdoctor import console, disk, limits, store
 from perfdoctor.errors import DiskFull, RunFolderError, UsageError
-from perfdoctor.model import Diagnosis, LoadSummary, RequestRecord, SloTerm
+from perfdoctor.model import Diagnosis, LoadSummary, RequestRecord, SloTerm, Target
 from perfdoctor.progress import Watch
 
 if TYPE_CHECKING:
@@ -189,22 +190,22 @@ def _tell(
         console.say(f"Report: {out}")
 
 
-def check(endpoint: str | None, *, as_json: bool) -> None:
-    """What can be measured here, for a given server or for this machine alone."""
+def check(target: Target, secret: str | None, *, as_json: bool) -> None:
+    """What can be measured here, for a given server or, without an endpoint, for this machine alone."""
     from perfdoctor import preflight
-    from perfdoctor.model import Target
     from perfdoctor.probes import _check, _host, _sampler
     from perfdoctor.reports import terminal
 
     subject = _sampler.Subject()
-    if endpoint:
-        facts = preflight.discover(Target(endpoint=endpoint), None)
+    if target.endpoint:
+        facts = preflight.discover(target, secret)
         subject = _sampler.Subject(
             pid=facts.pid,
             url=facts.url,
             model_path=facts.model_path,
             remote=facts.remote,
             engine=facts.engine,
+            transport=partial(preflight.transport, target.wire),
         )
     states = _check.check(subject)
     if as_json:

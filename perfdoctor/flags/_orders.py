@@ -24,6 +24,7 @@ def scenario_of(given: Given, groups: Sequence[Sequence[Flag]], default: Scenari
 
     from perfdoctor import limits
     from perfdoctor.loadgen.transports._choose import choose
+    from perfdoctor.loadgen.transports._tls import make_context
 
     flags = [flag for group in groups for flag in group]
     base = _from_file(Path(given["scenario"]), given, flags) if "scenario" in given else default
@@ -32,6 +33,8 @@ def scenario_of(given: Given, groups: Sequence[Sequence[Flag]], default: Scenari
     check_values(found, [flag for flag in flags if flag.name in given], Flag.spelled)
     check_together(found, given)
     choose(found.target.wire)
+    if found.target.wire.ca_file or found.target.wire.client_cert:
+        make_context(found.target.wire)  # unusable ones are said before anything is done
     if found.load.slo:
         limits.parse(found.load.slo)
     if found.target.endpoint or found.target.model:

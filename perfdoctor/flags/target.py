@@ -62,6 +62,8 @@ TARGET = group(
     Flag("body_file", "target.body", "The same from a file.", "FILE", read=values.body_file),
 )
 
+ADDRESS = tuple(flag for flag in TARGET if flag.name in ("endpoint", "api_key_env", "header"))
+
 WIRE = group(
     "Connection",
     Flag(

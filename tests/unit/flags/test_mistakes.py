@@ -69,6 +69,8 @@ VALUES = {
     "body file": ((*HTTP, "--body-file", "no.txt"), "no.txt cannot be read"),
     "authorities": ((*AT, "--ca-file", "no.pem"), "no.pem cannot be read"),
     "certificate": ((*AT, "--client-cert", "no.pem"), "no.pem cannot be read"),
+    "authorities of none": ((*HTTP, "--ca-file", "{prompts}"), "a PEM file of certificates"),
+    "certificate of none": ((*HTTP, "--client-cert", "{prompts}"), "It must be PEM"),
     "tokenizer": ((*AT, "--tokenizer", "."), "tokenizer.json"),
     "socket that is none": ((*AT, "--unix-socket", "{prompts}"), "is no socket"),
     "no socket": ((*AT, "--unix-socket", "/no/such"), "there is no socket"),
