@@ -41,6 +41,7 @@ CLASS_ROWS: Mapping[str, frozenset[str]] = {
     "fragmentation": frozenset({"allocator"}),
     "pcie-offload": frozenset({"decode.transfer"}),
     "throttling": frozenset({"decode.compute", "prefill.compute"}),
+    "gpu-contention": frozenset({"decode.compute", "decode.memory"}),
     "network": frozenset({"network", "connect"}),
 }
 

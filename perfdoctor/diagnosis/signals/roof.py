@@ -135,6 +135,16 @@ def known_label(obs: Observations) -> str | None:
         return (obs.facts.target.device or "").partition(":")[2] or None
 
 
+@signal("gpu.foreign_dram.share", unit="share")
+def foreign(obs: Observations) -> float:
+    """Memory traffic of the GPU beyond what the pace of tokens implies, as a share of its peak, 0-1.
+
+    Some of it is the model's own, activations for one; much of it is another program's. Missing like
+    `gpu.dram_active.decode.p50` and `roof.physical.share`.
+    """
+    return max(0.0, gpu.DRAM.of(obs) - physical.of(obs))
+
+
 SIGNALS = (
     step_bytes,
     implied_rate,
@@ -143,4 +153,5 @@ SIGNALS = (
     physical,
     memory,
     compute,
+    foreign,
 )

@@ -63,13 +63,13 @@ def test_cases_name_known_signals(name: str) -> None:
 def test_both_sides_of_every_limit(name: str) -> None:
     """Every limit has a case on it or within 1 % above, one within 1 % below, and one where it is missing.
 
-    A number of users, or a flag, has its whole neighbour below instead.
+    A number of users or processes, or a flag, has its whole neighbour below instead.
     """
     cases = [case["signals"] for case in read_cases(name)]
 
     for limit in RULES[name].limits():
         values = [c[limit.signal] for c in cases if limit.signal in c]
-        near = 1.0 if UNITS[limit.signal] in ("users", "flag") else 0.01 * limit.limit
+        near = 1.0 if UNITS[limit.signal] in ("users", "flag", "processes") else 0.01 * limit.limit
         assert any(limit.limit <= v <= limit.limit + near for v in values), f"at {limit}"
         assert any(limit.limit - near <= v < limit.limit for v in values), f"below {limit}"
         assert any(limit.signal not in c for c in cases), f"missing {limit}"

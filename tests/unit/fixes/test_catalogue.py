@@ -26,7 +26,7 @@ ENGINES = {
 CLASSES = {
     "disk-io", "page-cache", "memory-bandwidth", "small-kernels", "scheduling", "overload", "launch-overhead",
     "gil", "cpu-contention", "event-loop", "tokenizer", "compute-prefill", "kv-cache", "fragmentation",
-    "pcie-offload", "throttling", "numa", "network", "client-limited", "insufficient-load",
+    "pcie-offload", "gpu-contention", "throttling", "numa", "network", "client-limited", "insufficient-load",
 }  # fmt: skip
 ROWS = {
     "client_wait", "connect", "network", "server_queue", "tokenise", "prefill.compute", "prefill.memory",
