@@ -19,9 +19,7 @@ RUNS = sorted(path.parent for path in FOLDER.glob("*/run.json"))
 
 
 # Runs whose cause is known and not yet found. Take a name out when its run is judged right: the test insists.
-OPEN = {
-    "h200-copy-neighbour": "no rule sees another program on the GPU; taken for launch overhead",
-}
+OPEN: dict[str, str] = {}
 
 
 def run_parameters() -> list[Any]:
