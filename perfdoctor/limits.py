@@ -42,6 +42,7 @@ DEFINITIONS = _RATES | {
     "trust": "whether the load generator's own errors are small beside what it measured: valid, degraded or "
     "invalid",
 }
+_PACES = ("tpot", "user_tokens_per_s")
 _SHARES = ("good_share", "error_rate")
 _TRUST = ("valid", "degraded", "invalid")
 
@@ -191,15 +192,19 @@ def is_good(record: RequestRecord, limits: Sequence[Limit]) -> bool:
     """Whether a request succeeded and met every limit that can be asked of one request alone.
 
     A percentile's limit is asked of each: with `ttft_p95<500ms` a good request had its token within 500 ms.
-    A quantity that the request does not have, as the pace of a single token, is met; so is a limit of the
-    least value, which is one request's alone.
+    A single token has no pace, and no fault by it; a first token or answer that never came is one. A limit of
+    the least value is one request's alone, and met by the others.
     """
     if record.outcome != "ok" or record.censored:
         return False
     for limit in limits:
         name, _, statistic = limit.metric.rpartition("_")
         of = latency.OF_REQUEST.get(name) if statistic in _STATISTICS and statistic != "min" else None
-        value = of(record) if of else None
+        if of is None:
+            continue
+        value = of(record)
+        if value is None and name not in _PACES:
+            return False
         if value is not None and not _compare(value, limit.comparison, limit.limit):
             return False
     return True

@@ -154,6 +154,16 @@ def test_a_request_without_the_quantity_meets_its_limit():
     assert limits.is_good(one, limits.parse("tpot_p95<1ms,e2e_p95<2s"))
 
 
+def test_a_first_token_that_never_came_is_not_good():
+    """A finished stream without one, or with reasoning alone, is no answer in time."""
+    empty = answer(first_token_s=None, first_answer_s=None, last_token_s=None, token_at_s=(), output_tokens=0)
+    reasoned = answer(first_answer_s=None)
+
+    assert not limits.is_good(empty, limits.parse("ttft_p95<9s"))
+    assert not limits.is_good(reasoned, limits.parse("ttfa_p95<9s"))
+    assert limits.is_good(empty, limits.parse("e2e_p95<9s,tpot_p95<1ms"))
+
+
 def test_failed_and_open_requests_are_not_good():
     """However fast they were."""
     assert not limits.is_good(answer(outcome="truncated"), limits.parse("ttft_p95<9s"))
