@@ -7,7 +7,7 @@
 
 The server's process enters the cgroup before its program starts, so every byte that it reads from that disk
 counts; what Python and torch need is read into the cache before, without the limit. Needs root. cgroup v1
-where it has the blkio controller; v2 otherwise (from the documentation, not tried on such a machine).
+where it has the blkio controller; v2 otherwise.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Told:
 
 
 def test_an_allocator_that_is_off_is_no_allocator_that_holds_nothing(monkeypatch: pytest.MonkeyPatch):
-    """With PYTORCH_NO_CUDA_MEMORY_CACHING all statistics read 0 (an H200, torch 2.11): absent, with a reason."""
+    """With PYTORCH_NO_CUDA_MEMORY_CACHING all statistics read 0: absent, with the reason."""
     monkeypatch.setattr(gpu.torch.cuda, "memory_allocated", lambda device: 0)
     channel: Any = Told()
 
