@@ -41,7 +41,7 @@ class Target(Record, frozen=True, kw_only=True):
     body: str | None = None  # api http only: template of the body, see loadgen/protocols/http.py
     wire: Wire = Wire()
     log: str | None = None  # the server's log file, to be followed
-    options: dict[str, str] = {}  # settings of the local child: device, dtype, threads
+    options: dict[str, str] = {}  # of the local child: device, dtype, threads, and perfdoctor.local.switches
 
 
 class Prompts(Record, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class Load(Record, frozen=True, kw_only=True):
     prompts: Prompts = Prompts()
     timeout_s: float = 120.0  # whole request
     connect_timeout_s: float = 10.0
-    idle_timeout_s: float | None = None  # longest pause between two reads of one answer
+    idle_timeout_s: float | None = None  # longest silence: before an answer and inside it
     drain_s: float = 30.0  # how long open requests may finish after the time is over or a stop was asked for
     deadline_s: float | None = None  # of the whole load, drain included; then everything open is cancelled
     max_error_rate: float | None = None  # share of failed requests above which the run is stopped
