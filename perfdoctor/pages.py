@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from perfdoctor.diagnosis.prescribe import Fix
 from perfdoctor.diagnosis.rule import Limit, Rule
 
 RULES = "perfdoctor.diagnosis.rules"
+_STATISTIC = re.compile(r"-(mean|min|max|p\d\d)$")
 NEAR = 3  # how many similar names an unknown one is answered with
 
 # The source documents, as the fixes cite them.
@@ -52,12 +54,16 @@ def all_names() -> tuple[str, ...]:
 
 
 def find_page(name: str) -> Page:
-    """The page of a name; case, and `_` for `-`, do not matter. UsageError tells the nearest names."""
+    """The page of a name; case, and `_` for `-`, do not matter, nor a statistic at its end, as in `ttft_p95`.
+
+    UsageError tells the nearest names.
+    """
     index = _index()
     by_folded = {_folded(known): known for known in reversed(index)}
     wanted = _folded(name)
-    if wanted in by_folded:
-        return index[by_folded[wanted]]()
+    for known in (wanted, _STATISTIC.sub("", wanted)):
+        if known in by_folded:
+            return index[by_folded[known]]()
     containing = [n for n in by_folded if len(wanted) > 1 and wanted in n]
     near = difflib.get_close_matches(wanted, by_folded, NEAR) + containing
     shown = ", ".join(by_folded[n] for n in list(dict.fromkeys(near))[:NEAR])

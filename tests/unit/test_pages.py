@@ -104,6 +104,12 @@ def test_a_wrong_name_is_answered_with_near_ones(wrong, near):
     assert near in caught.value.why
 
 
+def test_a_number_with_its_statistic_is_explained():
+    """As it stands in an SLO."""
+    assert pages.find_page("ttft") == pages.find_page("ttft_p95")
+    assert pages.find_page("e2e_from_schedule") == pages.find_page("e2e_from_schedule_mean")
+
+
 def test_a_name_like_nothing_gets_no_guess():
     """And the way to the list."""
     with pytest.raises(errors.UsageError) as caught:
