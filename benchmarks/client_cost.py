@@ -6,9 +6,11 @@ The loops read the same paced streams from a server in another process, in turns
     over aiohttp  the same over the fallback transport
     bare          aiohttp `iter_any`; counts `data:` in each read and keeps nothing
     bare + json   the same, and decodes every event with msgspec into dicts
+    vllm bench    the request function of `vllm bench serve`, with the session that it makes; left out, with
+                  the reason, where its wheel cannot be had
 
-The bare loops start their users as far apart as the driver does: streams that start together also speak
-together, and a loop that wakes once for many events looks cheaper than it is.
+All run on uvloop. The others start their users as far apart as the driver does: streams that start together
+also speak together, and a loop that wakes once for many events looks cheaper than it is.
 
 Printed: thread CPU per event in microseconds while the streams run (requests and records included, making
 the session is not), median of the rounds, and its ratio to each bare loop. The ratio is the result; absolute
@@ -20,13 +22,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import statistics
+import tempfile
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from types import ModuleType
 from typing import Literal
 
 import aiohttp
 import msgspec
 
+from benchmarks import _vllm
 from benchmarks._ratio import median_interval, verdict
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen import loop
@@ -35,7 +42,7 @@ from perfdoctor.loadgen.driver import Driver, Stage
 from perfdoctor.model import Load, RequestRecord, Target, Wire
 from tests.servers import truth
 
-TARGETS = {"over aiohttp": 0.65}  # the driver's ratio to it
+TARGETS = {"over aiohttp": 0.65, "vllm bench": 0.6}  # the driver's ratio to each
 Transport = Literal["raw", "aiohttp"]
 EXTRA_EVENTS = 3  # of each stream beside its tokens: role, finish with usage, [DONE]
 BODY = msgspec.json.encode({
@@ -89,6 +96,32 @@ async def use(
         return sum(counts), time.thread_time() - start_s
 
 
+def use_vllm(module: ModuleType, url: str, streams: int) -> Coroutine[None, None, tuple[int, float]]:
+    """Its function for chat completions, in a session like that of its serve.py."""
+
+    async def user(session: aiohttp.ClientSession, number: int) -> int:
+        await asyncio.sleep(number * STAGGER_S)
+        asked = module.RequestFuncInput(
+            prompt="word " * 48, api_url=url + "/v1/chat/completions", prompt_len=48, output_len=48,
+            model=truth.MODEL,
+        )  # fmt: skip
+        answer = await module.async_request_openai_chat_completions(asked, session)
+        assert answer.success, answer.error
+        return len(answer.itl) + 1 + EXTRA_EVENTS
+
+    async def all_users() -> tuple[int, float]:
+        async with aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=60),
+            trust_env=True,
+            timeout=aiohttp.ClientTimeout(total=6 * 60 * 60),
+        ) as session:
+            start_s = time.thread_time()
+            counts = await asyncio.gather(*(user(session, number) for number in range(streams)))
+            return sum(counts), time.thread_time() - start_s
+
+    return all_users()
+
+
 LOOPS: dict[str, Callable[[str, int], Coroutine[None, None, tuple[int, float]]]] = {
     "driver": drive,
     "over aiohttp": lambda url, streams: drive(url, streams, "aiohttp"),
@@ -108,11 +141,18 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--streams", type=int, default=64)
-    parser.add_argument("--tokens", type=int, default=200)
+    parser.add_argument("--tokens", type=int, default=300)
     parser.add_argument("--gap-ms", type=float, default=20.0)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     flags = ("--ttft-ms", "20", "--gap-ms", str(args.gap_ms), "--tokens", str(args.tokens))
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            module, version = _vllm.load(Path(folder))
+            LOOPS["vllm bench"] = partial(use_vllm, module)
+            print(f"vllm {version}")
+        except _vllm.Left as why:
+            print(f"vllm bench is left out: {why}")
     costs: dict[str, list[float]] = {name: [] for name in LOOPS}
     with truth.serving(*flags) as server:
         for name in LOOPS:  # caches, imports and code paths warm, not counted
@@ -135,8 +175,11 @@ def _print(costs: dict[str, list[float]], args: argparse.Namespace) -> None:
         "over aiohttp": "the same path over the fallback transport",
         "bare": "counts `data:` and keeps nothing",
         "bare + json": "decodes every event",
+        "vllm bench": "its request function",
     }
     for name, work in works.items():
+        if name not in costs:
+            continue
         ratios = [ours / theirs for ours, theirs in zip(costs["driver"], costs[name], strict=True)]
         low, ratio, high = median_interval(ratios)
         print(f"  driver / {name:<12} {ratio:.2f}   95 % interval {low:.2f} to {high:.2f}   ({work})")

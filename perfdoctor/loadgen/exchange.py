@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from perfdoctor.loadgen.answer import Answer
+from perfdoctor.loadgen.ending import judge, message_in, retry_after
 from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, without_refused
 from perfdoctor.loadgen.reading import StreamReader
 from perfdoctor.loadgen.sse import EventTooLong
@@ -20,7 +20,6 @@ from perfdoctor.model import PhaseName
 EVIDENCE_BYTES = 4096  # kept of a body that is no answer
 WHOLE_BYTES = 16 * 2**20  # of an answer in one piece
 STREAM = "text/event-stream"
-RETRY_LONGEST_S = 86400.0  # a longer Retry-After is a date or nonsense
 
 # what reading an answer may raise; RecursionError: JSON of a thousand nested lists
 _UNREADABLE = (msgspec.MsgspecError, EventTooLong, RecursionError)
@@ -99,7 +98,7 @@ class Exchange:
     def on_head(self, status: int, headers: Mapping[str, str], at_ns: int) -> Take:
         self.headers_ns, self.status = at_ns, status
         if "retry-after" in headers:
-            self.retry_after_s = _retry_after(headers["retry-after"])
+            self.retry_after_s = retry_after(headers["retry-after"])
         good, wants_stream = 200 <= status < 300, self.ask.stream and self._protocol.tokens
         # where a stream was asked for, a response that names no type is given the benefit of the doubt
         named = headers.get("content-type", STREAM if wants_stream else "")
@@ -176,41 +175,3 @@ class Exchange:
 
     def _fail(self, outcome: str, why: str) -> None:
         self.outcome, self.error = outcome, why
-
-
-def judge(answer: Answer, tokens: bool = True) -> tuple[str, str]:
-    """(outcome, why) of a stream that ended without a network failure.
-
-    Finished with no token is an answer; neither token nor finish_reason is none, even after a bare [DONE].
-    Without `tokens` it is a stream of any kind, which need not say that it is finished.
-    """
-    if answer.error is not None:
-        return "in_band_error", answer.error
-    if not tokens:
-        return "ok", ""
-    if not answer.token_ns and answer.finish_reason is None:
-        return "empty", "the stream ended with neither a token nor a finish_reason"
-    if not answer.complete:
-        return "truncated", "the stream ended with neither finish_reason nor [DONE]"
-    return "ok", ""
-
-
-def message_in(body: str) -> str:
-    """The human part of an error body in the shapes servers use; else the body itself."""
-    try:
-        value: Any = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, RecursionError):
-        return body
-    for key in ("error", "message", "detail"):
-        if isinstance(value, dict) and value.get(key):
-            value = value[key]
-    return value if isinstance(value, str) else body
-
-
-def _retry_after(value: str | None) -> float | None:
-    """Seconds; the form with a date is not read."""
-    try:
-        seconds = float(value) if value else None
-    except ValueError:
-        return None
-    return seconds if seconds is not None and 0 <= seconds <= RETRY_LONGEST_S else None

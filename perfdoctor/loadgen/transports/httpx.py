@@ -1,4 +1,4 @@
-"""HTTP/2, on httpx. Opt-in: it costs ten times as much for each event as our own client.
+"""HTTP/2, on httpx. Opt-in: it costs many times as much for each event as our own client.
 
 Where HTTP/2 is asked for, nothing else is offered to the server: over TLS by ALPN, over plain TCP by prior
 knowledge. One connection carries up to a hundred streams, so most requests wait for no connect.

@@ -1,6 +1,6 @@
 """The load generator's own HTTP/1.1 client: plain, TLS and unix sockets, one callback for each read.
 
-About half the cost of a general client for each streamed token, and stamps that no queue of tasks can delay.
+About two thirds of the cost of a general client for each streamed token, and stamps that no queue of tasks can delay.
 Redirects are results, bodies are asked for uncompressed, environment proxies are ignored. A kept-alive
 connection that turns out to be dead before the answer began is redialled once: some servers announce
 keep-alive and close after every stream, which is no error of the next request. Where that happens every time,

@@ -1,0 +1,49 @@
+"""How an answer ended, from what it told: pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from perfdoctor.loadgen.answer import Answer
+
+RETRY_LONGEST_S = 86400.0  # a longer Retry-After is a date or nonsense
+
+
+def judge(answer: Answer, tokens: bool = True) -> tuple[str, str]:
+    """(outcome, why) of a stream that ended without a network failure.
+
+    Finished with no token is an answer; neither token nor finish_reason is none, even after a bare [DONE].
+    Without `tokens` it is a stream of any kind, which need not say that it is finished.
+    """
+    if answer.error is not None:
+        return "in_band_error", answer.error
+    if not tokens:
+        return "ok", ""
+    if not answer.token_ns and answer.finish_reason is None:
+        return "empty", "the stream ended with neither a token nor a finish_reason"
+    if not answer.complete:
+        return "truncated", "the stream ended with neither finish_reason nor [DONE]"
+    return "ok", ""
+
+
+def message_in(body: str) -> str:
+    """The human part of an error body in the shapes servers use; else the body itself."""
+    try:
+        value: Any = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return body
+    for key in ("error", "message", "detail"):
+        if isinstance(value, dict) and value.get(key):
+            value = value[key]
+    return value if isinstance(value, str) else body
+
+
+def retry_after(value: str | None) -> float | None:
+    """Seconds; the form with a date is not read."""
+    try:
+        seconds = float(value) if value else None
+    except ValueError:
+        return None
+    return seconds if seconds is not None and 0 <= seconds <= RETRY_LONGEST_S else None
