@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from perfdoctor import registry
 from perfdoctor.cli import app
 from tests.inside import perfdoctor
 from tests.servers import truth
@@ -186,3 +187,11 @@ def test_the_exit_codes_are_those_of_the_code():
     table = README.partition("## Exit codes")[2].partition("\n## ")[0]
 
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == raised
+
+
+def test_every_class_that_is_judged_is_in_the_table():
+    """A rule of a new class gets its question."""
+    table = README.partition("## What it judges")[2].partition("\n## ")[0]
+    judged = {rule.cls for _, rule, _ in registry.discover("perfdoctor.diagnosis.rules", "RULE")}
+
+    assert judged <= set(re.findall(r"`([a-z-]+)`", table))
