@@ -12,7 +12,7 @@ import msgspec
 
 from perfdoctor import console, disk, limits, store
 from perfdoctor.errors import DiskFull, RunFolderError, UsageError
-from perfdoctor.model import Diagnosis, LoadSummary, RequestRecord, SloTerm, Target
+from perfdoctor.model import Diagnosis, LoadSummary, RequestRecord, Sample, SloTerm, Target
 from perfdoctor.progress import Watch
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from perfdoctor.stages import Orders
 
 
-def judge_folder(run: store.Run) -> Diagnosis:
-    """Judge a run and keep the result beside it. A function of the folder alone."""
+def _judge(run: store.Run, requests: Sequence[RequestRecord], samples: Sequence[Sample]) -> Diagnosis:
+    """Judge what was recorded and keep the result beside it."""
     from perfdoctor.diagnosis import pipeline
     from perfdoctor.reports import json
 
-    diagnosis = pipeline.diagnose(run.facts, run.state, run.read_requests(), run.read_samples())
+    diagnosis = pipeline.diagnose(run.facts, run.state, requests, samples)
     _keep(run, "diagnosis.json", json.encode(diagnosis))
     return diagnosis
 
@@ -56,7 +56,7 @@ def load_bundle(
         if count:
             console.say(f"{name}: {count} damaged lines are left out")
     return Bundle(
-        diagnosis=judge_folder(run) if diagnosed else None,
+        diagnosis=_judge(run, requests, samples) if diagnosed else None,
         summary=_styled(summarise(run.facts, run.state, requests, samples, slo), requests, style),
         facts=run.facts,
         requests=requests,
