@@ -1,10 +1,10 @@
 """The load generator's own HTTP/1.1 client: plain, TLS and unix sockets, one callback for each read.
 
-About two thirds of the cost of a general client for each streamed token, and stamps that no queue of tasks can delay.
-Redirects are results, bodies are asked for uncompressed, environment proxies are ignored. A kept-alive
-connection that turns out to be dead before the answer began is redialled once: some servers announce
-keep-alive and close after every stream, which is no error of the next request. Where that happens every time,
-connections are no longer reused, and each request pays for its own.
+About two thirds of the cost of a general client for each streamed token, and stamps that no queue of tasks
+can delay. Redirects are results, bodies are asked for uncompressed, environment proxies are ignored. A
+kept-alive connection that turns out to be dead before the answer began is redialled once: some servers
+announce keep-alive and close after every stream, which is no error of the next request. Where that happens
+every time, connections are no longer reused, and each request pays for its own.
 """
 
 from __future__ import annotations
