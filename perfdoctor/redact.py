@@ -19,6 +19,14 @@ OWN_WORDS = frozenset({
 })  # fmt: skip
 _SECRET_NAMES = re.compile(r"auth|key|token|secret|cookie|pass|credential|session", re.IGNORECASE)
 
+# Members of a query: `api_key`, `access-token`, not `keyword`, `max_tokens` or `author`.
+_KEY_NAMES = re.compile(
+    r"(^|[_.-])(api|access|auth)?(key|token|secret|passw(or)?d|pass|auth|authorization|credentials?|signature|"
+    r"session(id)?)$",
+    re.IGNORECASE,
+)
+_OPAQUE = re.compile(r"[A-Za-z0-9._~=-]{20,}")
+
 
 class Redactor:
     """Replaces known secret values in bytes or text. Values shorter than 4 characters are ignored."""
@@ -84,16 +92,29 @@ def masked_arguments(arguments: Iterable[str]) -> tuple[str, ...]:
 
 
 def url_secrets(url: str) -> tuple[str, ...]:
-    """Passwords inside a URL's userinfo or its query's values."""
+    """Passwords inside a URL's userinfo, and the values of its query that are keys by their name or looks.
+
+    The others stay readable: with `?q=steady` masked, a run could not be repeated from its own scenario.
+    """
     parts = urlsplit(url)
-    values = [pair.partition("=")[2] for pair in parts.query.split("&") if "=" in pair]
+    values = [value for name, value in _query(url) if _KEY_NAMES.search(name) or _is_opaque(value)]
     return tuple(v for v in (parts.password, *values) if v)
 
 
 def has_key_in_query(url: str) -> bool:
-    """Whether a member of the query is named like a key."""
+    """Whether a member of the query is a key by its name. A `{{variable}}` is none."""
+    return any(value and _KEY_NAMES.search(name) for name, value in _query(url))
+
+
+def _query(url: str) -> list[tuple[str, str]]:
+    """Names and values of the query, without those that are templates."""
     pairs = (pair.partition("=") for pair in urlsplit(url).query.split("&"))
-    return any(value and _SECRET_NAMES.search(name) for name, _, value in pairs)
+    return [(name, value) for name, _, value in pairs if not value.startswith("{{")]
+
+
+def _is_opaque(value: str) -> bool:
+    """As keys look: long, without words, letters and digits mixed."""
+    return bool(_OPAQUE.fullmatch(value)) and any(c.isdigit() for c in value) and any(map(str.isalpha, value))
 
 
 def clean_url(url: str) -> str:

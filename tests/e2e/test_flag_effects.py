@@ -462,6 +462,19 @@ def test_a_scenario_file(load: Load, tmp_path: Path):
     assert [4, 4] == [body["max_tokens"] for body in run.bodies]
 
 
+def test_a_run_is_repeated_from_its_own_scenario(load: Load, server: truth.Truth):
+    """Also one of any HTTP, with its query and its holes."""
+    first = load("--api", "http", endpoint=f"{server.url}/s/good/x?q=steady&n={{{{id}}}}")
+
+    again = load("--scenario", str(first.path / "scenario.toml"), endpoint=f"{server.url}/s/good/y?q=steady")
+
+    kept = store.open_run(str(first.path)).facts.scenario
+    assert ("http", 3, f"{server.url}/s/good/x?q=steady&n={{{{id}}}}") == (
+        kept.target.api, kept.load.requests, kept.target.endpoint
+    )  # fmt: skip
+    assert ["/s/good/y?q=steady"] * 3 == [told["path"] for told in again.told]
+
+
 def test_quiet_and_the_folder(server: truth.Truth, capsys: pytest.CaptureFixture[str], tmp_path: Path):
     """-q leaves stderr empty, -o names the folder."""
     words = ("load-test", "--endpoint", server.url, "-n", "2", "-q", "-o", str(tmp_path / "mine"))

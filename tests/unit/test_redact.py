@@ -9,7 +9,7 @@ import pytest
 
 from perfdoctor import store
 from perfdoctor.model import RequestRecord, RunFacts, Sample, Scenario, Target
-from perfdoctor.redact import Redactor, header_secrets, masked_arguments
+from perfdoctor.redact import Redactor, has_key_in_query, header_secrets, masked_arguments, url_secrets
 
 KEY = "sk-live-0123456789abcdef"
 
@@ -69,3 +69,21 @@ def test_a_key_that_is_one_of_our_words_leaves_the_run_readable(tmp_path: Path, 
     assert "m [redacted] x" == run.facts.scenario.target.model
     assert ("bad key [redacted]!", "saw [redacted]") == (read.error, sampled.why)
     assert "log [redacted] end" in (tmp_path / "run" / "log.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    "name", ["api_key", "apikey", "key", "Token", "access-token", "X-Amz-Signature", "sessionid"]
+)
+def test_a_member_of_a_query_that_is_a_key_by_its_name(name: str):
+    """Refused by those who look, and masked if it got through; a template's hole is filled with no secret."""
+    assert has_key_in_query(f"http://h/?n=1&{name}=abcd")
+    assert ("abcd",) == url_secrets(f"http://h/?n=1&{name}=abcd")
+    assert not has_key_in_query(f"http://h/?{name}={{{{id}}}}")
+
+
+@pytest.mark.parametrize("name", ["q", "keyword", "max_tokens", "author", "passage", "monkey"])
+def test_other_members_of_a_query_stay_readable(name: str):
+    """Or a run could not be repeated from its own scenario; but what looks like a key is masked."""
+    assert not has_key_in_query(f"http://h/?{name}=steady")
+    assert () == url_secrets(f"http://h/?{name}=steady&page={{{{id}}}}")
+    assert ("sk-0123456789abcdefghij",) == url_secrets(f"http://h/?{name}=sk-0123456789abcdefghij")
