@@ -464,7 +464,7 @@ def test_a_scenario_file(load: Load, tmp_path: Path):
 
 def test_a_run_is_repeated_from_its_own_scenario(load: Load, server: truth.Truth):
     """Also one of any HTTP, with its query and its holes."""
-    first = load("--api", "http", endpoint=f"{server.url}/s/good/x?q=steady&n={{{{id}}}}")
+    first = load("--api", "http", "--body", "x", endpoint=f"{server.url}/s/good/x?q=steady&n={{{{id}}}}")
 
     again = load("--scenario", str(first.path / "scenario.toml"), endpoint=f"{server.url}/s/good/y?q=steady")
 
