@@ -73,7 +73,7 @@ def _deviations(
     if unsent >= UNSENT_LIMIT:
         reasons.append(f"{units.share(unsent)} of the requests were never sent")
     if asked and sent is not None and sent < (1 - RATE_LIMIT) * asked:
-        reasons.append(f"{sent:.3g} requests/s left, {asked:.3g} were asked for")
+        reasons.append(f"{units.number(sent)} requests/s left, {units.number(asked)} were asked for")
     if found.ks_distance is not None and found.ks_distance >= max(KS_LIMIT, 2 / found.n):
         reasons.append(f"at one time {units.share(found.ks_distance)} of all requests were overdue")
     if found.gap_cv is not None and due_cv is not None and abs(found.gap_cv - due_cv) >= CV_LIMIT:
