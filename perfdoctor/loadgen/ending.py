@@ -8,6 +8,7 @@ import msgspec
 
 from perfdoctor.loadgen.answer import Answer
 
+EVIDENCE_BYTES = 4096  # kept of what is no answer
 RETRY_LONGEST_S = 86400.0  # a longer Retry-After is a date or nonsense
 
 
@@ -26,6 +27,13 @@ def judge(answer: Answer, tokens: bool = True) -> tuple[str, str]:
     if not answer.complete:
         return "truncated", "the stream ended with neither finish_reason nor [DONE]"
     return "ok", ""
+
+
+def evidence(raw: bytes) -> str:
+    """The beginning as text. A word at the cut is left out: half a key would not be recognised as one."""
+    text = raw[:EVIDENCE_BYTES].decode("utf-8", "replace")
+    whole, _, _ = text.rpartition(" ")
+    return whole if len(raw) >= EVIDENCE_BYTES and whole else text
 
 
 def message_in(body: str) -> str:

@@ -9,20 +9,16 @@ from collections.abc import Mapping
 import msgspec
 
 from perfdoctor.loadgen.answer import Answer
-from perfdoctor.loadgen.ending import judge, message_in, retry_after
+from perfdoctor.loadgen.ending import EVIDENCE_BYTES, evidence, judge, message_in, retry_after
 from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, without_refused
-from perfdoctor.loadgen.reading import StreamReader
+from perfdoctor.loadgen.reading import StreamReader, Unreadable
 from perfdoctor.loadgen.sse import EventTooLong
 from perfdoctor.loadgen.time_limit import TimeLimits
 from perfdoctor.loadgen.transports._transport import Dial, Failure, Request, Take, Transport
 from perfdoctor.model import PhaseName
 
-EVIDENCE_BYTES = 4096  # kept of a body that is no answer
 WHOLE_BYTES = 16 * 2**20  # of an answer in one piece
 STREAM = "text/event-stream"
-
-# what reading an answer may raise; RecursionError: JSON of a thousand nested lists
-_UNREADABLE = (msgspec.MsgspecError, EventTooLong, RecursionError)
 
 
 class Exchange:
@@ -88,8 +84,8 @@ class Exchange:
             self._break_off(failure.outcome, failure.why)
         except asyncio.TimeoutError as error:
             self._break_off("timeout", str(error))
-        except _UNREADABLE as error:
-            self._break_off("bad_stream", str(error) or type(error).__name__)
+        except (Unreadable, EventTooLong) as error:
+            self._break_off("bad_stream", str(error))
         finally:
             self.end_ns = time.perf_counter_ns()
 
@@ -103,8 +99,9 @@ class Exchange:
         # where a stream was asked for, a response that names no type is given the benefit of the doubt
         named = headers.get("content-type", STREAM if wants_stream else "")
         self._type = named.partition(";")[0].strip().lower()
-        if headers.get("content-encoding", "identity").lower() != "identity" and self._protocol.keep_body:
-            raise Failure("bad_stream", f"the answer is compressed ({headers['content-encoding']}), unasked")
+        encoding = headers.get("content-encoding", "identity").lower()
+        if good and encoding != "identity" and self._protocol.keep_body:
+            raise Failure("bad_stream", f"the answer is compressed ({encoding}), unasked")
         if good and self._type == STREAM:
             self._reader = StreamReader(self._protocol.read, self.answer)
             return self._reader.feed
@@ -148,14 +145,18 @@ class Exchange:
         elif self._whole:
             self._read_whole()
         else:
-            self._refused(b"".join(self._body or ()).decode("utf-8", "replace"))
+            self._refused(evidence(b"".join(self._body or ())))
 
     def _read_whole(self) -> None:
         if self._full():
             self._fail("bad_stream", f"the answer exceeds {WHOLE_BYTES // 2**20} MiB")
             return
-        at_ns = time.perf_counter_ns()
-        self._protocol.read_whole(self.status or 0, {}, b"".join(self._body or ()), at_ns, self.answer)
+        at_ns, body = time.perf_counter_ns(), b"".join(self._body or ())
+        try:
+            self._protocol.read_whole(self.status or 0, {}, body, at_ns, self.answer)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            self._fail("bad_stream", f"{error}: {evidence(body)}")
+            return
         if self.answer.error is not None:
             self._fail("in_band_error", self.answer.error)
 

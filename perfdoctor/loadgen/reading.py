@@ -14,6 +14,7 @@ from collections.abc import Callable
 import msgspec
 
 from perfdoctor.loadgen.answer import Answer
+from perfdoctor.loadgen.ending import evidence
 from perfdoctor.loadgen.sse import SseParser
 
 ReadEvent = Callable[[bytes, int, Answer], None]
@@ -23,6 +24,10 @@ _PLAIN = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 _NOTHING = b"\0"  # begins no text stream
 _HOPELESS = 8  # templates that matched almost nothing: frames here differ in more than their text
 _WORTH = 4  # tokens that make a template pay
+
+
+class Unreadable(ValueError):
+    """An event is no frame of the protocol."""
 
 
 class Template:
@@ -93,7 +98,7 @@ class StreamReader:
         try:
             for event in self._parser.close():
                 self._read_event(event, at_ns, self._answer)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             return
 
     def _parse(self, read: bytes, at_ns: int) -> None:
@@ -101,8 +106,11 @@ class StreamReader:
         parser, answer = self._parser, self._answer
         was_idle, known, tokens = parser.idle, answer.beside_tokens(), len(answer.token_ns)
         events = parser.feed(read)
-        for event in events:
-            self._read_event(event, at_ns, answer)
+        try:
+            for event in events:
+                self._read_event(event, at_ns, answer)
+        except (msgspec.MsgspecError, RecursionError) as error:  # the latter: a thousand nested lists
+            raise Unreadable(f"{error}: {evidence(event)}") from error
         if not parser.idle:
             self._template.forget()
             return
