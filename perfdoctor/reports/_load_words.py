@@ -47,6 +47,8 @@ def counted(requests: RequestCounts) -> str:
 
 def rates(summary: LoadSummary) -> str:
     rate = summary.rates
+    if rate.requests_per_s is None:
+        return "none: there was no time in which the load was the one asked for"
     parts = [f"{units.number(rate.requests_per_s)} requests/s"]
     if rate.output_tokens_per_s is not None:
         peak = rate.peak_output_tokens_per_s
@@ -70,7 +72,7 @@ def facts(summary: LoadSummary) -> list[tuple[str, str]]:
         found.append(("Arrivals", _arrivals(summary.arrivals)))
     if summary.stages:
         medians = [f"{STAGE_WORDS[name]} {units.seconds(s.p50)}" for name, s in summary.stages.items()]
-        found.append(("Stages", "medians: " + ", ".join(medians)))
+        found.append(("Stages", ", ".join(medians) + " (medians)"))
     if summary.server is not None:
         found.append(("Server", _server(summary.server, summary)))
     return found

@@ -27,10 +27,12 @@ from perfdoctor.model import (
     Sample,
     SloResult,
     Spread,
+    Trust,
 )
 
 __all__ = ["busy_window", "summarise", "with_slo"]
 
+_NOTHING = Trust(status="invalid", reasons=("no request of the load itself was recorded",))
 _OF_ANSWER = ("e2e", "e2e_from_schedule")  # what an answer in one piece has too
 
 
@@ -67,7 +69,7 @@ def summarise(
         run=facts.run,
         state=state,
         requests=counts,
-        trust=trust.judge(facts.client, steady, sent),
+        trust=trust.judge(facts.client, steady, sent) if steady else _NOTHING,
         rates=rates(load, served, window, arrived, flying),
         **spreads,
         itl=stats.spread(inter_token) if inter_token else None,

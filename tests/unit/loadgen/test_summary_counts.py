@@ -415,3 +415,10 @@ def test_messages_are_those_of_the_first_failure_of_a_class():
     records = [failed(3, 4, error="second"), failed(0, 1, error="first")]
 
     assert {"http_429": "first"} == summary(records).errors
+
+
+def test_nothing_measured_is_nothing_to_trust():
+    """An SLO of trust=valid alone would pass otherwise. One request is something."""
+    assert "invalid" == summary([request(0, 1, phase="warmup")]).trust.status
+    assert "valid" == summary([request(0, 1)]).trust.status
+    assert summary([], slo="trust=valid").slo.met is False

@@ -10,6 +10,7 @@ from perfdoctor.model import (
     Arrivals,
     Load,
     Prompts,
+    Rates,
     RequestCounts,
     Scenario,
     ServerView,
@@ -37,6 +38,16 @@ def test_counts_name_what_there_is():
         "9 of 20 ok, 3 failed: http_429 1, truncated 2, 5 not sent, 3 still open at the end, 4 sent late, "
         "2 answers without a token, 1 sent again on a new connection"
     ) == told.counted(odd)
+
+
+def test_rates_name_what_there_is():
+    """Plain HTTP has no tokens, and a run without a load has no rates; neither is a dash."""
+    plain = msgspec.structs.replace(cases.summary(), rates=Rates(requests_per_s=2.5, in_flight_mean=4.0))
+    nothing = msgspec.structs.replace(cases.summary(), rates=Rates())
+
+    assert "2.51 requests/s, 120 output tokens/s (peak 131)" == told.rates(cases.summary())
+    assert "2.5 requests/s, 4 in flight on average" == told.rates(plain)
+    assert told.rates(nothing).startswith("none")
 
 
 def test_arrivals_say_how_they_were():
