@@ -32,17 +32,19 @@ def mean(values: Sequence[float]) -> float | None:
 def percentile_interval(values: Sequence[float], p: float, z: float = 1.96) -> tuple[float, float] | None:
     """95 % interval of a percentile from order statistics (normal approximation of the binomial rank).
 
-    None below 10 values, where the approximation says nothing.
+    None below 10 values, where the approximation says nothing, and where the rank of an end lies outside of
+    the sample: p95 needs 73 values, p99 381. The largest of fewer lies below the percentile too often.
     """
-    return None if len(values) < INTERVAL_MIN_N else _interval(sorted(values), p, z)
+    return _interval(sorted(values), p, z)
 
 
-def _interval(ordered: Sequence[float], p: float, z: float = 1.96) -> tuple[float, float]:
+def _interval(ordered: Sequence[float], p: float, z: float = 1.96) -> tuple[float, float] | None:
     n = len(ordered)
     half = z * math.sqrt(n * p * (1 - p))
-    low = max(0, math.floor(n * p - half) - 1)
-    high = min(n - 1, math.ceil(n * p + half) - 1)
-    return ordered[low], ordered[high]
+    low, high = math.floor(n * p - half), math.ceil(n * p + half)
+    if n < INTERVAL_MIN_N or low < 1 or high > n:
+        return None
+    return ordered[low - 1], ordered[high - 1]
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -52,7 +54,7 @@ def spread(values: Sequence[float]) -> Spread:
     ordered = sorted(values)
     n = len(ordered)
     shares = {"p50": 0.50, "p90": 0.90, "p95": 0.95} | ({"p99": 0.99} if n >= P99_MIN_N else {})
-    between = {name: _interval(ordered, p) for name, p in shares.items()} if n >= INTERVAL_MIN_N else {}
+    between = {name: found for name, p in shares.items() if (found := _interval(ordered, p))}
     return Spread(
         n=n,
         mean=mean(ordered),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,8 +61,22 @@ def test_a_spread_agrees_with_the_percentiles_one_by_one():
     assert (1000, 0.0, 999.0, 499.5) == (found.n, found.min, found.max, found.mean)
 
 
-def test_intervals_need_ten_values():
-    """Nine have none; p99 has one only where it is shown itself."""
-    assert {} == stats.spread([1.0] * 9).intervals
-    assert {"p50", "p90", "p95"} == set(stats.spread([1.0] * 10).intervals)
-    assert {"p50", "p90", "p95", "p99"} == set(stats.spread([1.0] * 100).intervals)
+@pytest.mark.parametrize(("name", "enough"), [("p50", 10), ("p90", 35), ("p95", 73), ("p99", 381)])
+def test_an_interval_whose_end_would_lie_outside_the_sample_is_withheld(name: str, enough: int):
+    """The largest of a hundred values is below the p99 in one sample of three: no bound."""
+    assert name in stats.spread([1.0] * enough).intervals
+    assert name not in stats.spread([1.0] * (enough - 1)).intervals
+
+
+@pytest.mark.parametrize("n", [40, 80, 400])
+@pytest.mark.parametrize("p", [0.5, 0.9, 0.95, 0.99])
+def test_intervals_hold_the_percentile_as_often_as_they_say(n: int, p: float):
+    """By the binomial distribution of the rank itself: no less than 94 %, wherever one is given."""
+    found = stats.percentile_interval([float(rank) for rank in range(1, n + 1)], p)
+
+    if found is None:
+        assert (n, p) in {(40, 0.95), (40, 0.99), (80, 0.99)}
+        return
+    low, high = (int(rank) for rank in found)
+    chances = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(low, high)]
+    assert 0.94 < math.fsum(chances) < 0.99
