@@ -493,3 +493,29 @@ def test_an_echoed_key_reaches_no_byte_of_the_record(server):
 
         assert secret.encode() not in msgspec.json.encode(records)
         assert "[redacted]" in records[0].error
+
+
+@both
+def test_an_answer_in_one_piece_is_bounded(server, transport, monkeypatch):
+    """On both sides of the limit; memory is the client's, whatever a server sends."""
+    body = msgspec.json.encode({"choices": [{"message": {"content": "x" * 3000}, "finish_reason": "stop"}]})
+    endpoint = server.put("big", whole(200, JSON, body))
+    wire = Wire(transport=transport)
+    monkeypatch.setattr("perfdoctor.loadgen.exchange.WHOLE_BYTES", len(body))
+    (fits,) = drive(endpoint, wire=wire, stream=False)
+    monkeypatch.setattr("perfdoctor.loadgen.exchange.WHOLE_BYTES", len(body) - 1)
+    (too_long,) = drive(endpoint, wire=wire, stream=False)
+
+    assert ("ok", None, len(body)) == (fits.outcome, fits.first_token_s, fits.body_bytes)
+    assert "bad_stream" == too_long.outcome
+
+
+@both
+def test_what_cannot_be_read_is_shown(server, transport):
+    """The reader of the report sees what listens there."""
+    wire = Wire(transport=transport)
+    (page,) = drive(server.put("page", whole(200, JSON, b"<html>login</html>")), wire=wire, stream=False)
+    (event,) = drive(server.put("event", stream(ROLE, b"data: {nonsense}\n\n")), wire=wire)
+
+    assert "bad_stream" == page.outcome and "<html>login" in page.error
+    assert "bad_stream" == event.outcome and "{nonsense}" in event.error
