@@ -123,20 +123,22 @@ def say(text: str) -> None:
 
 
 def print_error(error: PerfdoctorError) -> None:
-    """The three lines of an error: what, why, do. On a terminal the first two are broken between words; the
-    last is left whole, since commands are copied from it."""
+    """The three lines of an error: what, why, do. A terminal's lines are broken between words; what is to be
+    done only between its parts, since commands are copied from it."""
     lines = (("perfdoctor: ", error.what, "hit"), ("  ", error.why, ""), ("  Do: ", error.do, "hint"))
     with contextlib.suppress(OSError):
         for label, text, style in lines:
             if text:
                 line = label + _shortened(one_line(text))
-                shown = line if label.endswith("Do: ") else _broken(line)
+                shown = _broken(line, "; " if label.endswith("Do: ") else " ")
                 err().print(shown, markup=False, style=style, soft_wrap=True)
 
 
-def _broken(line: str) -> str:
-    if not err().is_terminal:
+def _broken(line: str, between: str) -> str:
+    if not err().is_terminal or len(line) <= err().width:
         return line
+    if between != " ":
+        return line.replace(between, f"{between.rstrip()}\n      ")
     indent = line[: len(line) - len(line.lstrip())] or "  "
     return textwrap.fill(
         line, err().width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
