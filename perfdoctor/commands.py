@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from perfdoctor.model import Diagnosis, LoadSummary, RequestRecord, Sample, SloT
 from perfdoctor.progress import Watch
 
 if TYPE_CHECKING:
-    from perfdoctor.reports._bundle import Bundle
+    from perfdoctor.reports._bundle import Bundle, Report
     from perfdoctor.stages import Orders
 
 
@@ -180,13 +180,12 @@ def _tell(
         elif bundle.summary is not None:
             show_summary(bundle.summary, as_json=False, definitions=definitions)
         return
-    text = _render(bundle, form)
     if form == "html" and out is None:
-        console.say(f"Report: {run.write_derived('report.html', text.encode())}")
+        console.say(f"Report: {run.write_derived('report.html', _render(bundle, form).encode())}")
     elif out is None:
-        _print_plain(text)
+        _print_pieces(_pieces(bundle, form))
     else:
-        _write_new(out, text, force)
+        _write_new(out, _pieces(bundle, form), force)
         console.say(f"Report: {out}")
 
 
@@ -241,21 +240,39 @@ def explain(name: str | None) -> None:
             terminal.print_page(console.out(), page)
 
 
-def _render(bundle: Bundle, form: str) -> str:
+def _format(form: str) -> Report:
     from perfdoctor import registry
 
-    renderer, _ = registry.load_member("perfdoctor.reports", form, "REPORT")
-    text: str = renderer.render(bundle)
-    return text
+    found: Report = registry.load_member("perfdoctor.reports", form, "REPORT")[0]
+    return found
+
+
+def _render(bundle: Bundle, form: str) -> str:
+    return _format(form).render(bundle)
+
+
+def _pieces(bundle: Bundle, form: str) -> Iterator[str]:
+    """The text bit by bit: that of a million requests is not held as one."""
+    report = _format(form)
+    return report.pieces(bundle) if report.pieces else iter((_ended(report.render(bundle)),))
+
+
+def _ended(text: str) -> str:
+    return text.rstrip("\n") + "\n"
 
 
 def _print_plain(text: str) -> None:
+    _print_pieces((_ended(text),))
+
+
+def _print_pieces(pieces: Iterable[str]) -> None:
     """Straight to stdout, in UTF-8 whatever the terminal's encoding: no wrapping, no markup, no colour."""
     with console.writing():
-        sys.stdout.buffer.write((text.rstrip("\n") + "\n").encode("utf-8", "replace"))
+        for piece in pieces:
+            sys.stdout.buffer.write(piece.encode("utf-8", "replace"))
 
 
-def _write_new(path: Path, text: str, force: bool) -> None:
+def _write_new(path: Path, pieces: Iterable[str], force: bool) -> None:
     with disk.disk_errors(path.parent):
         taken, folder, place = path.exists(), path.is_dir(), path.parent.is_dir()
     if folder:
@@ -264,4 +281,4 @@ def _write_new(path: Path, text: str, force: bool) -> None:
         raise UsageError(f"{path} exists already", "Nothing is overwritten unasked.", "add --force")
     if not place:
         raise RunFolderError(f"there is no folder {path.parent}", "", f"mkdir -p {path.parent}")
-    disk.write_atomically(path, text.encode("utf-8", "replace"))
+    disk.write_atomically(path, (piece.encode("utf-8", "replace") for piece in pieces))

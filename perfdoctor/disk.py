@@ -7,7 +7,7 @@ import errno
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from perfdoctor.errors import DiskFull
@@ -24,13 +24,13 @@ _DO_FREE = "free some space or choose another folder with --out; what was writte
 _DO = {errno.ENOSPC: _DO_FREE, errno.EDQUOT: _DO_FREE}
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Replace a file so that a reader sees the old or the new one, never a part."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     with disk_errors(path.parent):
         try:
             with temporary.open("wb") as file:
-                file.write(content)
+                file.writelines((content,) if isinstance(content, bytes) else content)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)

@@ -5,7 +5,7 @@ A report never reads a run folder and never judges: all it may use arrives in on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from perfdoctor.model import Diagnosis, LoadSummary, RequestRecord, RunFacts, Sample
@@ -25,7 +25,11 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A format: the file name's suffix and the pure function that writes the text."""
+    """A format: the file name's suffix and the pure function that writes the text.
+
+    `pieces` is the same text bit by bit, where it grows with the requests: a million rows are 1 GB.
+    """
 
     suffix: str
     render: Callable[[Bundle], str]
+    pieces: Callable[[Bundle], Iterator[str]] | None = None

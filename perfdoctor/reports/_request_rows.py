@@ -6,6 +6,8 @@ Instants are seconds since the run's monotonic zero, durations seconds; an empty
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
+from operator import attrgetter
 
 from perfdoctor import latency
 from perfdoctor.model import RequestRecord
@@ -21,17 +23,25 @@ ABOUT = (
     "status", "outcome", "retry_after_s", "body_bytes", "reads", "reused", "redialled", "censored",
     "head_chunks", "turn", "worker", "prompt_hash", "error",
 )  # fmt: skip
-
-
 DURATIONS = ("ttft", "ttfa", "tpot", "e2e", "ttft_from_schedule", "ttfa_from_schedule", "e2e_from_schedule")
 COLUMNS = ("id", "phase", *INSTANTS, *DURATIONS, *latency.STAGES, *ABOUT)
+BATCH = 1000  # rows that are held as text at once
+
+Row = tuple[Cell, ...]
+_MEASURES = [latency.OF_REQUEST[name] for name in DURATIONS]
+_FIRST = attrgetter("id", "phase", *INSTANTS)
+_LAST = attrgetter(*ABOUT)
 
 
-def rows(records: Sequence[RequestRecord]) -> Iterator[dict[str, Cell]]:
-    """By COLUMNS, in the order of the record; the prompt's own tail is left out as in every other number."""
+def rows(records: Sequence[RequestRecord]) -> Iterator[Row]:
+    """By COLUMNS, in the order of the records; the prompt's own tail is left out as in every other number."""
     for record in latency.without_prompt_tail(records):
-        row: dict[str, Cell] = {"id": record.id, "phase": record.phase}
-        row |= {name: getattr(record, name) for name in INSTANTS}
-        row |= {name: latency.OF_REQUEST[name](record) for name in DURATIONS}
-        row |= latency.stages(record)
-        yield row | {name: getattr(record, name) for name in ABOUT}
+        durations = [measure(record) for measure in _MEASURES]
+        yield (*_FIRST(record), *durations, *latency.stages(record).values(), *_LAST(record))
+
+
+def batches(records: Sequence[RequestRecord]) -> Iterator[list[Row]]:
+    """The same, BATCH at a time."""
+    found = rows(records)
+    while batch := list(islice(found, BATCH)):
+        yield batch

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable, Iterator
 
 from perfdoctor.literal import one_line
 from perfdoctor.reports._bundle import Bundle, Report
-from perfdoctor.reports._request_rows import COLUMNS, Cell, rows
+from perfdoctor.reports._request_rows import COLUMNS, Cell, batches
 
 FORMULA = ("=", "+", "-", "@")  # a spreadsheet computes a text that begins so
 
 
 def render(bundle: Bundle) -> str:
     """The header alone for a run without requests."""
+    return "".join(pieces(bundle))
+
+
+def pieces(bundle: Bundle) -> Iterator[str]:
+    yield _written([COLUMNS])
+    for batch in batches(bundle.requests):
+        yield _written([_text(c) if type(c) is str else c for c in row] for row in batch)
+
+
+def _written(rows: Iterable[Iterable[Cell]]) -> str:
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows(bundle.requests))
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
-def _cell(value: Cell) -> Cell:
-    if not isinstance(value, str):
-        return value
-    line = one_line(value)
+def _text(cell: str) -> str:
+    line = one_line(cell)
     return f"'{line}" if line.startswith(FORMULA) else line
 
 
-REPORT = Report("csv", render)
+REPORT = Report("csv", render, pieces)

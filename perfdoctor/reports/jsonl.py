@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from perfdoctor.reports._bundle import Bundle, Report
-from perfdoctor.reports._request_rows import rows
+from perfdoctor.reports._request_rows import COLUMNS, batches
 
-_ENCODE = msgspec.json.Encoder().encode
+_ENCODE = msgspec.json.Encoder().encode_lines
 
 
 def render(bundle: Bundle) -> str:
     """Empty for a run without requests."""
-    return "".join(_ENCODE(row).decode() + "\n" for row in rows(bundle.requests))
+    return "".join(pieces(bundle))
 
 
-REPORT = Report("jsonl", render)
+def pieces(bundle: Bundle) -> Iterator[str]:
+    for batch in batches(bundle.requests):
+        yield _ENCODE([dict(zip(COLUMNS, row, strict=True)) for row in batch]).decode()
+
+
+REPORT = Report("jsonl", render, pieces)
