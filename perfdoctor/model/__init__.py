@@ -37,6 +37,7 @@ from perfdoctor.model.summary import (
     StyleRow,
     TokenCounts,
 )
+from perfdoctor.model.swept import Decision, Knee, Over, Sweep, SweepLevel, WithinSlo
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -47,6 +48,7 @@ __all__ = [
     "CalibrationLevel",
     "ClientFacts",
     "Confidence",
+    "Decision",
     "Diagnosis",
     "Evidence",
     "Finding",
@@ -54,11 +56,13 @@ __all__ = [
     "GpuFacts",
     "HostFacts",
     "Interval",
+    "Knee",
     "Ledger",
     "LedgerRow",
     "Load",
     "LoadSummary",
     "Metric",
+    "Over",
     "Phase",
     "PhaseName",
     "ProbeState",
@@ -80,6 +84,8 @@ __all__ = [
     "SloTerm",
     "Spread",
     "StyleRow",
+    "Sweep",
+    "SweepLevel",
     "Target",
     "TargetFacts",
     "TokenCounts",
@@ -87,4 +93,5 @@ __all__ = [
     "Verdict",
     "Violation",
     "Wire",
+    "WithinSlo",
 ]

@@ -11,13 +11,14 @@ from typing import Any
 
 import msgspec
 
-from perfdoctor.model import Calibration, Diagnosis, LoadSummary
+from perfdoctor.model import Calibration, Diagnosis, LoadSummary, Sweep
 
 FOLDER = Path(__file__).parent / "schemas"
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "diagnosis.schema.json": Diagnosis,
     "load-summary.schema.json": LoadSummary,
     "calibration.schema.json": Calibration,
+    "sweep.schema.json": Sweep,
 }
 
 

@@ -1,4 +1,4 @@
-"""The published JSON: one Diagnosis, or one LoadSummary, in the shape that the shipped schemas promise.
+"""The published JSON: a Diagnosis, a LoadSummary and the like, in the shape that the shipped schemas promise.
 
 Every key is always there, in a fixed order; what is not known is null, and so is what is not a number.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import msgspec
 
 from perfdoctor.errors import CannotJudge
-from perfdoctor.model import Calibration, Diagnosis, LoadSummary
+from perfdoctor.model import Calibration, Diagnosis, LoadSummary, Sweep
 from perfdoctor.reports._bundle import Bundle, Report
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")  # writes NaN and infinity as null
 
 
-def encode(document: Diagnosis | LoadSummary | Calibration) -> str:
+def encode(document: Diagnosis | LoadSummary | Calibration | Sweep) -> str:
     """Indented JSON text that ends with a newline."""
     return msgspec.json.format(_ENCODER.encode(document), indent=2).decode() + "\n"
 
