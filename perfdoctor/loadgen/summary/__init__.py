@@ -7,7 +7,7 @@ of them counts as endless.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from perfdoctor import latency, limits, stats, trust
@@ -22,6 +22,7 @@ from perfdoctor.model import (
     Arrivals,
     Load,
     LoadSummary,
+    RequestCounts,
     RequestRecord,
     RunFacts,
     Sample,
@@ -32,7 +33,6 @@ from perfdoctor.model import (
 
 __all__ = ["busy_window", "summarise", "with_slo"]
 
-_NOTHING = Trust(status="invalid", reasons=("no request of the load itself was recorded",))
 _OF_ANSWER = ("e2e", "e2e_from_schedule")  # what an answer in one piece has too
 
 
@@ -69,7 +69,7 @@ def summarise(
         run=facts.run,
         state=state,
         requests=counts,
-        trust=trust.judge(facts.client, steady, sent) if steady else _NOTHING,
+        trust=_trust(facts, counts, spreads, sent),
         rates=rates(load, served, window, arrived, flying),
         **spreads,
         itl=stats.spread(inter_token) if inter_token else None,
@@ -115,6 +115,21 @@ def with_slo(
 
 def _spread(records: Sequence[RequestRecord], of: Callable[[RequestRecord], float | None]) -> Spread:
     return stats.spread(latency.present(map(of, records)))
+
+
+def _trust(
+    facts: RunFacts, counts: RequestCounts, spreads: Mapping[str, Spread], sent: Arrivals | None
+) -> Trust:
+    if not counts.total:
+        return Trust(status="invalid", reasons=("no request of the load itself was recorded",))
+    measured = trust.Measured(
+        e2e_p50_s=spreads["e2e"].p50,
+        ttft_p50_s=spreads["ttft"].p50,
+        total=counts.total,
+        failed=counts.failed,
+        cut_off=counts.censored - counts.not_sent,
+    )
+    return trust.weigh(facts.client, measured, sent)
 
 
 def _with_failures(e2e: Spread, answered: Sequence[RequestRecord], failed: int) -> Spread:

@@ -59,7 +59,7 @@ def _of_tokens(
             f"tokens arrive {tokens.per_chunk:.1f} per chunk on average: gaps are not inter-token latencies, "
             "TPOT is"
         )
-    gaps = [gap for r in answered for gap in latency.gaps(r)]
+    gaps = [gap for r in answered if r.token_at_s for gap in latency.gaps(r)]
     together = sum(gap < TOGETHER_S for gap in gaps) / len(gaps) if gaps else 0.0
     if together >= TOGETHER_SHARE:
         yield (
