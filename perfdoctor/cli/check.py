@@ -7,7 +7,10 @@ from perfdoctor.cli._app import Grouped, app
 from perfdoctor.cli._common import AsJson
 from perfdoctor.flags import Given
 
-GROUPS = (flags.ADDRESS, flags.WIRE)
+WAY = tuple(
+    flag for flag in flags.WIRE if flag.name not in ("transport", "http2")
+)  # of a load, not of a look
+GROUPS = (flags.ADDRESS, WAY)
 
 
 @app.command(cls=Grouped, short_help="What can be measured here, and how to enable the rest.")

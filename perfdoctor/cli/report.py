@@ -20,7 +20,10 @@ def report(
     markdown: Annotated[bool, typer.Option("--markdown", help="For an issue or a wiki.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="One row per request.")] = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="One line per request, durations computed.")] = False,
-    slo: Annotated[str | None, typer.Option(help="Judge by this SLO instead of the run's own.")] = None,
+    slo: Annotated[
+        str | None,
+        typer.Option(metavar="'ttft_p95<500ms'", help="Judge by this SLO instead of the run's own."),
+    ] = None,
     fail_on: FailOn = None,
     metric_style: Style = None,
     definitions: Definitions = False,
@@ -35,7 +38,9 @@ def report(
 
       perfdoctor report latest --html -o report.html
 
-      perfdoctor report perfdoctor-runs/20261130-101500-diagnose --json
+      perfdoctor report latest --metric-style vllm
+
+      perfdoctor report perfdoctor-runs/20261130-101500-load-test --csv -o requests.csv
     """
     from perfdoctor import commands
 
