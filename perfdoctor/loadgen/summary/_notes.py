@@ -6,7 +6,7 @@ import itertools
 import statistics
 from collections.abc import Iterator, Sequence
 
-from perfdoctor import latency, units
+from perfdoctor import latency, stats, units
 from perfdoctor.loadgen.summary._counts import total
 from perfdoctor.model import Load, RequestCounts, RequestRecord, RunFacts, TokenCounts
 
@@ -19,6 +19,8 @@ DISTINCT_SHARE = 0.9  # of the prompts; below it a prefix cache answers what was
 DELIVERED_SHARE = 0.8  # of the tokens asked for; a guess: below it the run is shorter than it looks
 DRIFT_N, DRIFT = 20, 1.5  # requests in each half, and how many times the first half's median; guesses
 BURST = 4  # users from which equal lengths make them come together
+BURST_GAP = 0.25  # of the mean gap: what requests of a burst are at most apart; a guess
+BURST_SHARE = 0.6  # of the gaps that are so short: evenly spread requests have none, Poisson ones 22 %
 
 
 def ending(facts: RunFacts, state: str) -> tuple[str, ...]:
@@ -100,33 +102,39 @@ def _of_time(
     drift = _drift(answered)
     if drift:
         yield (
-            f"TTFT of the second half is {drift:.1f} times that of the first: the load is not in a steady "
-            "state"
+            f"TTFT of the second half is {drift:.2g} times that of the first: the load is not in a steady "
+            f"state{'' if drift > 1 else ', the warm-up may have been too short'}"
         )
     if load.arrival == "closed" and load.concurrency >= BURST and _equal_lengths(records):
         yield "users of a closed loop with answers of equal length send together: TTFT holds their queue"
 
 
 def _drift(answered: Sequence[RequestRecord]) -> float | None:
-    """How many times longer the first token took in the second half of the load, where it is far longer."""
+    """How many times longer the first token took in the second half of the load, where it is far from once.
+
+    The medians' 95 % intervals must lie apart: of 40 times that only scatter, the medians alone differ that
+    far in one run of six.
+    """
     found = sorted((r.sent_s, ttft) for r in answered if r.sent_s is not None and (ttft := latency.ttft(r)))
     middle = len(found) // 2
     if middle < DRIFT_N:
         return None
-    first = statistics.median(t for _, t in found[:middle])
-    second = statistics.median(t for _, t in found[middle:])
-    return second / first if second >= DRIFT * first else None
+    first, second = [t for _, t in found[:middle]], [t for _, t in found[middle:]]
+    before, after = stats.percentile_interval(first, 0.5), stats.percentile_interval(second, 0.5)
+    if before is None or after is None or (before[1] >= after[0] and after[1] >= before[0]):
+        return None
+    ratio = statistics.median(second) / statistics.median(first)
+    return None if 1 / DRIFT < ratio < DRIFT else ratio
 
 
 def _equal_lengths(records: Sequence[RequestRecord]) -> bool:
-    """All answers ran to the same limit, and the requests of a round left within a tenth of it."""
+    """All answers ran to the same limit, and most requests left close behind another one."""
     lengths = {r.output_tokens for r in records if r.outcome == "ok"}
     if len(lengths) != 1 or any(r.finish_reason != "length" for r in records if r.outcome == "ok"):
         return False
     sent = sorted(r.sent_s for r in records if r.sent_s is not None)
-    times = [latency.e2e(r) or 0.0 for r in records if r.outcome == "ok"]
-    if len(sent) < 2 * BURST or not times:
+    if len(sent) < 2 * BURST:
         return False
-    short = statistics.median(times) / 10 / BURST
+    short = BURST_GAP * (sent[-1] - sent[0]) / (len(sent) - 1)
     near = sum(b - a < short for a, b in itertools.pairwise(sent))
-    return near > 0.6 * len(sent)
+    return near > BURST_SHARE * (len(sent) - 1)

@@ -72,6 +72,21 @@ def test_a_queue_that_grows(half, later_s, expected):
     assert expected == told(reversed(records), "not in a steady state")
 
 
+def test_a_load_that_gets_faster():
+    """Its first half was still warming up."""
+    records = [request(n, n + (2.0 if n < 20 else 1.0)) for n in range(40)]
+
+    assert told(records, "warm-up may have been too short")
+
+
+def test_scatter_is_no_drift():
+    """Halves whose medians are twice apart by chance: their intervals overlap."""
+    early, late = [0.1, 1.0] * 10 + [0.1], [0.1, 1.0] * 10 + [1.0]
+    records = [request(n, n + ttft) for n, ttft in enumerate(early + late)]
+
+    assert not told(records, "not in a steady state")
+
+
 def rounds(users, apart_s=0.0, **more):
     """Three rounds of 10 s, the requests of each `apart_s` apart."""
     sent = [10.0 * turn + apart_s * user for turn in range(3) for user in range(users)]
@@ -85,6 +100,15 @@ def test_users_that_send_together():
     assert not told(rounds(4, apart_s=1.0), "send together", users=4)
     assert not told(rounds(4, finish_reason="stop"), "send together", users=4)
     assert not told(rounds(4), "send together", users=4, arrival="constant", rate=1.0)
+
+
+@pytest.mark.parametrize("users", [4, 64])
+def test_users_evenly_spread_do_not_send_together(users):
+    """However many they are: one after the other, a full answer's time round."""
+    sent = [9.0 * n / users for n in range(4 * users)]
+    records = [request(s, s + 5, s + 9, finish_reason="length") for s in sent]
+
+    assert not told(records, "send together", users=users)
 
 
 def test_late_and_open_requests():
