@@ -126,7 +126,8 @@ def _of_target(scenario: Scenario, given: Given) -> Iterator[Rule]:
         "leave it out; here URL, method, headers and body are all that is sent",
     )  # fmt: skip
     yield (
-        ("body",), "body_file" in given, "--body-file", "A request has one body.", "leave one of the two out"
+        ("body", "body_file"), target.body is not None and target.body_file, "another body",
+        "A request has one.", "leave one of the two out",
     )  # fmt: skip
     yield (
         WIRE, not target.endpoint and target.model, "a local model",

@@ -59,7 +59,9 @@ TARGET = group(
     ),
     Flag("method", "target.method", "With --api http: GET, or POST where there is a body.", "METHOD"),
     Flag("body", "target.body", "With --api http: the body, with {{variables}}.", "TEXT"),
-    Flag("body_file", "target.body", "The same from a file.", "FILE", read=values.body_file),
+    Flag(
+        "body_file", "target.body_file", "The same from a file, of any bytes.", "FILE", read=values.body_file
+    ),
 )
 
 ADDRESS = tuple(flag for flag in TARGET if flag.name in ("endpoint", "api_key_env", "header"))

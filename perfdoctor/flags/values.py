@@ -139,7 +139,14 @@ def body_fields(lines: list[str]) -> dict[str, Any]:
 
 
 def body_file(path: str) -> str:
-    return readable(path, "--body-file").read_text("utf-8", "surrogateescape")
+    file = readable(path, "--body-file")
+    if file.stat().st_size > LARGEST_BODY:
+        raise UsageError(
+            f"--body-file {path} is larger than 16 MiB",
+            "It is sent with every request.",
+            "send a smaller one",
+        )
+    return path
 
 
 def existing(flag: str) -> Any:
@@ -150,8 +157,6 @@ def existing(flag: str) -> Any:
 def readable(path: str, flag: str) -> Path:
     file = Path(path)
     try:
-        if file.is_file() and file.stat().st_size > LARGEST_BODY and flag == "--body-file":
-            raise UsageError(f"{flag} {path} is larger than 16 MiB", "It is sent with every request.", "")
         with file.open("rb"):
             return file
     except OSError as error:

@@ -39,6 +39,7 @@ class Target(Record, frozen=True, kw_only=True):
     extra_body: dict[str, Any] = {}  # members laid over the JSON body of every request
     method: str | None = None  # api http only; None: POST with a body, else GET
     body: str | None = None  # api http only: template of the body, see loadgen/protocols/http.py
+    body_file: str | None = None  # the same in a file, of any bytes
     wire: Wire = Wire()
     log: str | None = None  # the server's log file, to be followed
     options: dict[str, str] = {}  # of the local child: device, dtype, threads, and perfdoctor.local.switches

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import quote
 
 from perfdoctor.errors import UsageError
@@ -27,7 +28,8 @@ def _bind(target: Target, seed: int, columns: Collection[str]) -> Protocol:
             "put the member into --body or --body-file",
         )
     path = _path_template(target.endpoint or "", columns)
-    body = None if target.body is None else parse_template(target.body, columns, "the body")
+    text = _body(target)
+    body = None if text is None else parse_template(text, columns, "the body")
     headers = {
         name: parse_template(value, columns, f"the header {name}")
         for name, value in target.headers.items()
@@ -40,18 +42,28 @@ def _bind(target: Target, seed: int, columns: Collection[str]) -> Protocol:
         varying = {name: template.fill(values, _on_one_line) for name, template in headers.items()}
         return Request(method, path.fill(values, _quote), varying, filled)
 
-    method = _method(target)
+    method = _method(target.method, text)
     return replace(
         PROTOCOL,
         request=request,
-        content_type=_content_type(target.body),
+        content_type=_content_type(text),
         fills_headers=tuple(headers),
         fixed=not headers and not path.holes and (body is None or not body.holes),
     )
 
 
-def _method(target: Target) -> str:
-    method = (target.method or ("GET" if target.body is None else "POST")).upper()
+def _body(target: Target) -> str | None:
+    """The template of the body. Bytes that are no UTF-8 are carried through it as they are."""
+    if target.body_file is None:
+        return target.body
+    try:
+        return Path(target.body_file).read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise UsageError(f"the body {target.body_file} cannot be read: {error.strerror}") from error
+
+
+def _method(asked: str | None, body: str | None) -> str:
+    method = (asked or ("GET" if body is None else "POST")).upper()
     if not (method.isascii() and method.isalpha()):
         raise UsageError(f"--method {method} is no HTTP method", "", "use GET, POST, PUT, PATCH or DELETE")
     return method
@@ -80,6 +92,8 @@ def _on_one_line(value: str) -> str:
 def _content_type(body: str | None) -> str | None:
     if body is None:
         return None
+    if any("\udc80" <= character <= "\udcff" for character in body):
+        return "application/octet-stream"
     return "application/json" if body.lstrip()[:1] in ("{", "[") else "text/plain; charset=utf-8"
 
 

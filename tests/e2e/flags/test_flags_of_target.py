@@ -92,6 +92,18 @@ def test_a_body_from_a_file(load: Load, server: truth.Truth, tmp_path: Path):
     assert 3 == len({body["who"] for body in run.bodies})
 
 
+def test_a_body_of_any_bytes(load: Load, server: truth.Truth, tmp_path: Path):
+    """It goes out byte for byte, as what it is, and into no record."""
+    (tmp_path / "picture").write_bytes(b"\x89PNG\xff\xfe\x00")
+
+    run = load("--api", "http", "--body-file", "picture", endpoint=server.scripted("good"))
+
+    assert [("application/octet-stream", "7")] * 3 == [
+        (told["headers"]["content-type"], told["headers"]["content-length"]) for told in run.told
+    ]
+    assert "picture" == run.facts.scenario.target.body_file
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """(certificate, key) of a server at 127.0.0.1, signed by itself."""

@@ -33,7 +33,7 @@ TOGETHER = {
     "proxy by another": ((*AT, "--proxy", "http://p:1", "--transport", "raw"), "a proxy was asked for"),
     "method of an OpenAI API": ((*AT, "--method", "PUT"), "add --api http"),
     "body of an OpenAI API": ((*AT, "--body", "x"), "add --api http"),
-    "two bodies": ((*HTTP, "--body", "x", "--body-file", "{prompts}"), "one body"),
+    "two bodies": ((*HTTP, "--body", "x", "--body-file", "{prompts}"), "A request has one"),
     "model of any HTTP": ((*HTTP, "--model", "tiny"), "belongs to OpenAI's APIs"),
     "member of any HTTP": ((*HTTP, "--body-field", "a=1"), "belongs to OpenAI's APIs"),
     "stream of any HTTP": ((*HTTP, "--no-stream"), "belongs to OpenAI's APIs"),
