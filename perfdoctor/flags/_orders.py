@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perfdoctor.errors import UsageError
 from perfdoctor.flags._check import check_together, check_values
 from perfdoctor.flags._flag import Flag, Given, lay_over
-from perfdoctor.flags.values import UNSENDABLE, sendable
+from perfdoctor.flags.values import UNSENDABLE, headers, proxy, sendable
 
 if TYPE_CHECKING:
     from perfdoctor.model import Load, Scenario
@@ -44,7 +44,7 @@ def scenario_of(given: Given, groups: Sequence[Sequence[Flag]], default: Scenari
 
 
 def _from_file(path: Path, given: Given, flags: Sequence[Flag]) -> Scenario:
-    """A named endpoint takes the place of the file's local model."""
+    """What flags replace as a whole is left out: a local model by an endpoint, a body by another."""
     import msgspec
 
     from perfdoctor import scenario_file
@@ -58,9 +58,15 @@ def _from_file(path: Path, given: Given, flags: Sequence[Flag]) -> Scenario:
             "Only `perfdoctor scenario run` does that; here it would be measured without its fault.",
             f"perfdoctor scenario run {found.name}; or take [fault] out of a copy",
         )
-    if "endpoint" in given and not found.target.endpoint:
-        return msgspec.structs.replace(found, target=msgspec.structs.replace(found.target, model=None))
-    return found
+    target = found.target
+    if target.wire.proxy:
+        proxy(target.wire.proxy)
+    headers([f"{name}: {value}" for name, value in target.headers.items()])
+    if "endpoint" in given and not target.endpoint:
+        target = msgspec.structs.replace(target, model=None)
+    if {"body", "body_file"} & set(given):
+        target = msgspec.structs.replace(target, body=None, body_file=None)
+    return msgspec.structs.replace(found, target=target)
 
 
 def _place(path: Path, text: str, flag: Flag) -> str:

@@ -59,7 +59,9 @@ def _body(target: Target) -> str | None:
     try:
         return Path(target.body_file).read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
-        raise UsageError(f"the body {target.body_file} cannot be read: {error.strerror}") from error
+        raise UsageError(
+            f"the body {target.body_file} cannot be read: {error.strerror}", "", "check the path"
+        ) from error
 
 
 def _method(asked: str | None, body: str | None) -> str:

@@ -74,13 +74,26 @@ def test_an_endpoint_takes_the_place_of_a_local_model(tmp_path: Path):
         ('[load]\nslo = "soon"\n', "'soon' is no limit"),
         ('[load]\narrival = "replay"\n', "a replay needs a trace"),
         ('[load]\nprompts = { file = "no.jsonl" }\n', "no.jsonl"),
+        ('[target.wire]\nproxy = "http://me:hunter2@p:1"\n', "the --proxy is no usable URL"),
+        ('[target]\nheaders = { "a b" = "x" }\n', "a --header is no"),
         ('name = "hog"\n[fault]\nuse = "scenarios.workloads.gil"\n', "causes a fault of its own"),
     ],
 )
 def test_values_that_no_flag_would_take(tmp_path: Path, text: str, phrase: str):
     """The ranges are those of the flags; a fault is not left out silently."""
-    with pytest.raises(UsageError, match=phrase):
+    with pytest.raises(UsageError, match=phrase) as caught:
         read(tmp_path, text, endpoint="http://127.0.0.1:1")
+
+    assert "hunter2" not in f"{caught.value.what}{caught.value.why}{caught.value.do}"
+
+
+def test_a_body_takes_the_place_of_the_files_body(tmp_path: Path):
+    """Whichever way either of them is given."""
+    text = '[target]\napi = "http"\nendpoint = "http://x:1"\nbody_file = "picture"\n'
+
+    target = read(tmp_path, text, body="x").target
+
+    assert ("x", None) == (target.body, target.body_file)
 
 
 def test_a_file_of_prompts_is_recognised(tmp_path: Path):
