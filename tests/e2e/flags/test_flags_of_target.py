@@ -117,7 +117,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return signed, key
 
 
-@pytest.mark.parametrize("transport", ["raw", "aiohttp"])
+@pytest.mark.parametrize("transport", ["raw", "aiohttp", "httpx"])
 def test_tls(load: Load, server: truth.Truth, certificate: tuple[Path, Path], transport: str):
     """Unchecked, or checked by the authority that was named, from the list of models to the last request."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
