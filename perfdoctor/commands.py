@@ -148,7 +148,9 @@ def crossed(summary: LoadSummary, fail_on: str | None = None) -> bool:
 def _against(term: SloTerm) -> str:
     from perfdoctor.reports import _load_words
 
-    return "it has no value in this run" if term.value is None else f"it is {_load_words.term_value(term)}"
+    if term.value is None:
+        return f"it has no value in this run: {term.missing}"
+    return f"it is {_load_words.term_value(term)}"
 
 
 def report(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from perfdoctor import latency, units
+from perfdoctor import latency, stats, units
 from perfdoctor.errors import UsageError
 from perfdoctor.model import LoadSummary, RequestRecord, SloTerm, Spread
 
@@ -147,7 +147,7 @@ def _is_duration(metric: str) -> bool:
 def test(limit: Limit, summary: LoadSummary) -> SloTerm:
     """`met` None where the run has no such value."""
     value = value_of(limit.metric, summary)
-    met = None if value is None else _compare(value, limit.comparison, limit.limit)
+    met = None if value is None else compare(value, limit.comparison, limit.limit)
     return SloTerm(
         text=limit.text,
         metric=limit.metric,
@@ -155,10 +155,12 @@ def test(limit: Limit, summary: LoadSummary) -> SloTerm:
         limit=limit.limit,
         value=value,
         met=met,
+        missing=_why_missing(limit.metric, summary) if value is None else None,
     )
 
 
-def _compare(value: float | str, comparison: Comparison, limit: float | str) -> bool:
+def compare(value: float | str, comparison: Comparison, limit: float | str) -> bool:
+    """Whether a value is as a limit wants it; words are only equal or not."""
     if isinstance(value, str) or isinstance(limit, str) or comparison == "=":
         return value == limit
     return {"<": value < limit, "<=": value <= limit, ">": value > limit, ">=": value >= limit}[comparison]
@@ -180,6 +182,32 @@ def value_of(metric: str, summary: LoadSummary) -> float | str | None:
     spread: Spread | None = getattr(summary, name)
     value: float | None = getattr(spread, statistic) if spread else None
     return value
+
+
+def _why_missing(metric: str, summary: LoadSummary) -> str:
+    """Of a number that the run has not."""
+    name, _, statistic = metric.rpartition("_")
+    if metric not in _RATES and statistic in _STATISTICS:
+        return _why_empty(getattr(summary, name), statistic)
+    if metric in ("goodput", "good_share") and summary.slo is None:
+        return "it needs an SLO"
+    if metric in _SHARES:
+        return "no request ended"
+    if metric == "sent_per_s" and summary.arrivals is None:
+        return "a closed loop asks for no rate"
+    if "tokens" in metric and summary.rates.start_s is not None:
+        return "no tokens were counted, or in less than a second"
+    return "the load was at no time the one asked for"
+
+
+def _why_empty(spread: Spread | None, statistic: str) -> str:
+    if spread is None:
+        return "the tokens of each chunk are not known"
+    if spread.n == 0:
+        return "no request has one"
+    if statistic == "p99" and spread.n < stats.P99_MIN_N:
+        return f"p99 needs {stats.P99_MIN_N} values, there are {spread.n}"
+    return "it lies among the failed requests, which are endless"
 
 
 def _error_rate(summary: LoadSummary) -> float | None:
@@ -205,6 +233,6 @@ def is_good(record: RequestRecord, limits: Sequence[Limit]) -> bool:
         value = of(record)
         if value is None and name not in _PACES:
             return False
-        if value is not None and not _compare(value, limit.comparison, limit.limit):
+        if value is not None and not compare(value, limit.comparison, limit.limit):
             return False
     return True

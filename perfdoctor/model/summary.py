@@ -81,7 +81,7 @@ class TokenCounts(Record, frozen=True, kw_only=True):
 
 
 class SloTerm(Record, frozen=True, kw_only=True):
-    """One limit: `metric` with its statistic, as `ttft_p95`. `met` None: the metric has no value here."""
+    """One limit: `metric` with its statistic, as `ttft_p95`. `met` None: it has no value, `missing` why."""
 
     text: str
     metric: str
@@ -89,6 +89,7 @@ class SloTerm(Record, frozen=True, kw_only=True):
     limit: float | str
     value: float | str | None = None
     met: bool | None = None
+    missing: str | None = None
 
 
 class SloResult(Record, frozen=True, kw_only=True):

@@ -111,8 +111,10 @@ def _server(server: ServerView, summary: LoadSummary) -> str:
 
 
 def slo_rows(slo: SloResult) -> list[tuple[str, str, str]]:
-    """(limit, value, met | missed | no value)."""
-    return [(term.text, term_value(term), MET[term.met]) for term in slo.terms]
+    """(limit, value, met | missed | no value and why)."""
+    return [
+        (t.text, term_value(t), f"{MET[t.met]}: {t.missing}" if t.missing else MET[t.met]) for t in slo.terms
+    ]
 
 
 def slo_title(slo: SloResult) -> str:

@@ -111,6 +111,33 @@ def test_a_limit_is_met_missed_or_without_a_value(text, met):
     assert met == limits.test(limit, summary()).met
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("goodput>1", "SLO"), ("error_rate<1%", "no request ended"), ("sent_per_s>1", "closed loop"),
+        ("output_tokens_per_s>1", "no tokens were counted"), ("itl_p50<1s", "each chunk"),
+        ("tpot_p50<1s", "no request has one"), ("ttft_p99<1s", "100 values, there are 4"),
+        ("e2e_with_failures_p95<1s", "among the failed"), ("ttft_p50<1s", None),
+    ],
+)  # fmt: skip
+def test_a_limit_without_a_value_says_why(text, why):
+    """Whoever's build fails by it must learn what to change."""
+    spreads = {"ttft": Spread(n=4, p50=1.0), "e2e_with_failures": Spread(n=9, p50=1.0)}
+    run = summary(requests=RequestCounts(total=1, censored=1), rates=Rates(start_s=0.0), **spreads)
+    (limit,) = limits.parse(text)
+
+    missing = limits.test(limit, run).missing
+
+    assert (missing is None) == (why is None) and (why or "") in (missing or "")
+
+
+def test_no_window_has_no_rate():
+    """The users were never all busy: not even requests a second are known."""
+    (limit,) = limits.parse("output_tokens_per_s>1")
+
+    assert "at no time the one asked for" in (limits.test(limit, summary(rates=Rates())).missing or "")
+
+
 def test_no_request_ended_means_no_error_rate():
     """0 of 0 is not 0 %."""
     (limit,) = limits.parse("error_rate<1%")
