@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from typing import Literal
 
 from benchmarks._ratio import verdict
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen import loop
-from perfdoctor.loadgen.calibrate._level import SETTLE_S, compare, serving
+from perfdoctor.loadgen.calibrate._level import compare, serving
 from perfdoctor.loadgen.driver import Driver, Stage
 from perfdoctor.model import CalibrationLevel, ClientFacts, Load, Prompts, RequestRecord, Target, Wire
 
@@ -50,8 +49,7 @@ def measure(transport: Literal["raw", "aiohttp"], args: argparse.Namespace) -> C
             facts = loop.run(conduct(server.url))
         finally:
             os.sched_setaffinity(0, cores)
-        time.sleep(SETTLE_S)
-        return compare(args.streams, args.rate, records, server.streams, clock, facts)
+        return compare(args.streams, args.rate, records, server.told(), clock, facts)
 
 
 def main() -> None:

@@ -11,10 +11,11 @@ class CalibrationLevel(Record, frozen=True, kw_only=True):
     """One load against a server that stamps what it sends. Lags are of events, from sent to stamped here."""
 
     streams: int
-    tokens_per_s: float  # of each stream, as paced
+    tokens_per_s: float | None  # of each stream, as paced; None: as fast as the two ends can
     events: int = 0
     lost: int = 0  # sent by the server and in no record
-    events_per_s: float | None = None
+    offered_per_s: float | None = None  # events sent while all streams were open
+    events_per_s: float | None = None  # events stamped in that time
     lag_p50_s: float | None = None
     lag_p99_s: float | None = None
     lag_max_s: float | None = None
@@ -23,6 +24,7 @@ class CalibrationLevel(Record, frozen=True, kw_only=True):
     tpot_error_p99_s: float | None = None
     cpu_share: float | None = None  # of one core, the driver's
     cpu_per_event_s: float | None = None
+    server_cpu_share: float | None = None  # of one core, the server's
     trust: Literal["valid", "degraded", "invalid"] = "valid"
     limit: Literal["none", "client", "server"] = "none"
     reason: str = ""
@@ -37,6 +39,7 @@ class Calibration(Record, frozen=True, kw_only=True):
     levels: tuple[CalibrationLevel, ...] = ()
     ceiling_streams: int | None = None
     ceiling_events_per_s: float | None = None
+    peak_events_per_s: float | None = None  # of the unpaced level, where lags mean nothing
     error_s: float | None = None  # p99 lag at the ceiling: what a time measured here may be late
     limit: Literal["client", "server", "not_reached"] = "not_reached"
     summary: str = ""

@@ -1,20 +1,22 @@
-"""A server that streams at an exact pace and writes down when it sent each event. Run as a child process.
+"""A server that streams at an exact pace and remembers when it sent each event. Run as a child process.
 
-    python -m perfdoctor.loadgen.calibrate.server TOKENS_PER_S
+    python -m perfdoctor.loadgen.calibrate.server TOKENS_PER_S      0: as fast as they are taken
 
-It prints its port, then for each finished stream one JSON line: the request's id, the instants at which its
-events were due and those at which they were written (perf_counter_ns, CLOCK_MONOTONIC, which all processes of
-a host share). It ends when its standard input does.
+It prints its port. When its standard input ends it prints one JSON document and is gone: of each stream the
+request's id, the instants at which its events were due and those at which they were written (perf_counter_ns,
+CLOCK_MONOTONIC, which all processes of a host share); and its share of a core. Nothing is told before, since
+neither end is to do anything but stream while it is measured.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import sys
 import time
-from typing import cast
+from typing import Any, cast
 
 HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"
@@ -41,13 +43,36 @@ def ending(tokens: int) -> bytes:
     return chunk(finish) + chunk(usage) + DONE
 
 
+class Log:
+    """What is told at the end. The share of a core is from the first request to the last event."""
+
+    def __init__(self) -> None:
+        self.streams: list[dict[str, Any]] = []
+        self._begun: tuple[float, float] | None = None
+        self._cpu_share: float | None = None
+
+    def begin(self, stream: dict[str, Any]) -> None:
+        """`stream` is kept as it is, and grows while it is sent."""
+        self.streams.append(stream)
+        self._begun = self._begun or (time.perf_counter(), time.process_time())
+
+    def end(self) -> None:
+        if self._begun:
+            began_s, cpu_s = self._begun
+            self._cpu_share = (time.process_time() - cpu_s) / max(1e-9, time.perf_counter() - began_s)
+
+    def told(self) -> str:
+        return json.dumps({"cpu_share": self._cpu_share, "streams": self.streams})
+
+
 class Stream(asyncio.Protocol):
     """One connection: a request, its paced events, the next request."""
 
-    def __init__(self, gap_ns: int) -> None:
-        self._gap_ns = gap_ns
+    def __init__(self, gap_ns: int, log: Log) -> None:
+        self._gap_ns, self._log = gap_ns, log
         self._loop = asyncio.get_running_loop()
         self._read = b""
+        self._blocked = self._held = False  # by a full socket; whether an event waits for it
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -62,11 +87,20 @@ class Stream(asyncio.Protocol):
         number, tokens = _ID.search(head), _TOKENS.search(body)
         self._begin(int(number[1]) if number else 0, int(tokens[1]) if tokens else 1)
 
+    def pause_writing(self) -> None:
+        self._blocked = True
+
+    def resume_writing(self) -> None:
+        self._blocked = False
+        if self._held:
+            self._held = False
+            self._arm()
+
     def _begin(self, number: int, tokens: int) -> None:
         first_ns = time.perf_counter_ns() + int(FIRST_S * 1e9)
-        self._number = number
         self._due_ns = [first_ns + i * self._gap_ns for i in range(tokens)]
         self._sent_ns: list[int] = []
+        self._log.begin({"id": number, "due_ns": self._due_ns, "sent_ns": self._sent_ns})
         self._transport.write(HEAD)
         self._arm()
 
@@ -79,21 +113,23 @@ class Stream(asyncio.Protocol):
             return
         self._sent_ns.append(time.perf_counter_ns())
         self._transport.write(TOKEN)
-        if len(self._sent_ns) < len(self._due_ns):
+        if len(self._sent_ns) == len(self._due_ns):
+            self._transport.write(ending(len(self._sent_ns)))
+            self._log.end()
+        elif self._blocked:
+            self._held = True
+        else:
             self._arm()
-            return
-        self._transport.write(ending(len(self._sent_ns)))
-        line = {"id": self._number, "due_ns": self._due_ns, "sent_ns": self._sent_ns}
-        sys.stdout.write(json.dumps(line) + "\n")
-        sys.stdout.flush()
 
 
 async def serve(tokens_per_s: float) -> None:
     loop = asyncio.get_running_loop()
-    gap_ns = int(1e9 / tokens_per_s)
-    server = await loop.create_server(lambda: Stream(gap_ns), "127.0.0.1", 0, backlog=2048)
+    gap_ns, log = int(1e9 / tokens_per_s) if tokens_per_s else 0, Log()
+    server = await loop.create_server(lambda: Stream(gap_ns, log), "127.0.0.1", 0, backlog=2048)
     print(server.sockets[0].getsockname()[1], flush=True)  # noqa: T201 - the child's answer to its parent
-    await loop.run_in_executor(None, sys.stdin.read)  # until the parent is gone
+    await loop.run_in_executor(None, sys.stdin.read)  # until the parent asks, or is gone
+    with contextlib.suppress(BrokenPipeError):
+        print(log.told(), flush=True)  # noqa: T201
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import pytest
 from perfdoctor.calibration import conclude
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen.calibrate import _level
-from perfdoctor.loadgen.calibrate._level import Sent, compare
+from perfdoctor.loadgen.calibrate._level import Sent, Told, compare
 from perfdoctor.model import CalibrationLevel, ClientFacts, RequestRecord
 
 MS = 1_000_000
@@ -15,9 +15,9 @@ CLOCK = Clock(zero_ns=0)
 QUIET = ClientFacts(cpu_share=0.1, read_lag_p99_s=0.0001, send_late_p99_s=0.0, runq_wait_share=0.0)
 
 
-def stream(lag_ms: float, count: int = 100, lost: int = 0) -> tuple[RequestRecord, Sent]:
-    """An event each 20 ms from 20 ms on, stamped `lag_ms` after it was sent."""
-    sent_ns = [20 * MS * (i + 1) for i in range(count)]
+def stream(lag_ms: float, count: int = 100, lost: int = 0, pace: float = 50.0) -> tuple[RequestRecord, Sent]:
+    """An event each 20 ms from 20 ms on, or at another pace, stamped `lag_ms` after it was sent."""
+    sent_ns = [round(1e9 / pace) * (i + 1) for i in range(count)]
     at_s = tuple(stamp / 1e9 + lag_ms / 1e3 for stamp in sent_ns[: count - lost])
     record = RequestRecord(
         id=1,
@@ -34,10 +34,10 @@ def stream(lag_ms: float, count: int = 100, lost: int = 0) -> tuple[RequestRecor
     return record, Sent(sent_ns, sent_ns)
 
 
-def level(lag_ms: float = 0.1, late_ms: int = 0, lost: int = 0) -> CalibrationLevel:
-    record, sent = stream(lag_ms, lost=lost)
+def level(lag_ms: float = 0.1, late_ms: int = 0, lost: int = 0, pace: float = 50.0) -> CalibrationLevel:
+    record, sent = stream(lag_ms, lost=lost, pace=pace)
     late = Sent([stamp - late_ms * MS for stamp in sent.due_ns], sent.sent_ns)
-    return compare(1, 50.0, [record], {1: late}, CLOCK, QUIET)
+    return compare(1, 50.0, [record], Told({1: late}), CLOCK, QUIET)
 
 
 def test_lag_is_from_the_servers_write_to_our_stamp():
@@ -67,6 +67,41 @@ def test_a_late_server_is_no_fault_of_the_client():
     found = level(lag_ms=20, late_ms=9)
 
     assert ("server", pytest.approx(0.009)) == (found.limit, found.server_late_p99_s)
+    assert "none" == level(lag_ms=1, late_ms=9).limit  # late, and no harm done
+
+
+def test_a_load_that_was_not_sent_is_no_ceiling():
+    """The server was asked for 50 a second and sent 47; of 48 the level stands."""
+    slow, enough = level(pace=47.0), level(pace=48.0)
+
+    assert ("server", "none") == (slow.limit, enough.limit)
+    assert 47.0 == pytest.approx(slow.offered_per_s, rel=1e-3)
+
+
+def test_rates_are_of_the_time_in_which_all_streams_were_open():
+    """One from 0 to 10 s, one from 5 to 15 s, an event a second each: two a second, in 5 to 10 s."""
+    sent = [[float(at) for at in range(11)], [float(at) for at in range(5, 16)]]
+
+    assert (2.0, 2.0) == _level._rates(sent, sent, paced=True)
+    assert (None, None) == _level._rates([[0.0, 1.0], [2.0, 3.0]], [[0.0, 1.0], [2.0, 3.0]], paced=True)
+
+
+def test_a_rate_without_a_pace_is_of_all_its_time():
+    """Two streams, one after the other: three events after the first instant, in three seconds."""
+    sent = [[0.0, 1.0], [2.0, 3.0]]
+
+    assert (1.0, 1.0) == _level._rates(sent, sent, paced=False)
+
+
+def test_an_unpaced_level_is_the_limit_of_who_is_busier():
+    """Its lag lies in buffers, and its rate is the most that was seen."""
+    record, sent = stream(900)
+
+    found = compare(1, None, [record], Told({1: sent}, cpu_share=0.9), CLOCK, QUIET)
+
+    assert ("server", None) == (found.limit, found.server_late_p99_s)
+    assert found.events_per_s == conclude([level(), found], 2, "raw").peak_events_per_s
+    assert "not_reached" == conclude([level(), found], 2, "raw").limit
 
 
 def test_the_ceiling_is_the_last_level_that_was_right():
@@ -84,7 +119,7 @@ def test_the_ceiling_is_the_last_level_that_was_right():
 @pytest.mark.server
 def test_a_real_level_is_measured():
     """Eight streams over loopback: every event is found again, and the stamps lie behind the server's."""
-    found = _level.drive(8, 50.0, 0.5)
+    found = _level.drive(8, 50.0, 25)
 
     assert (200, 0) == (found.events, found.lost)
     assert found.lag_p50_s is not None and 0 < found.lag_p50_s < 0.05

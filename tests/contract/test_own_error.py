@@ -1,0 +1,81 @@
+"""What a run says of its own error, against a server that stamps what it sends."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from perfdoctor import trust
+from perfdoctor.clock import Clock
+from perfdoctor.loadgen import loop
+from perfdoctor.loadgen.calibrate import _level
+from perfdoctor.loadgen.driver import Driver, Stage
+from perfdoctor.model import CalibrationLevel, ClientFacts, Load, Prompts, RequestRecord, Target, Trust
+
+pytestmark = pytest.mark.server
+STREAMS, TOKENS_PER_S, TOKENS = 32, 50.0, 50
+ATTEMPTS = 5  # other work on this machine may delay one end for a whole attempt
+SLACK_S = 0.005  # by which it may be too careful
+LOOPBACK_S = 0.001  # from the server's write to the client's socket: part of a lag, and no client's error
+
+
+def measure(hog_s: float = 0.0, every_s: float = 0.1) -> tuple[CalibrationLevel, Trust]:
+    """A level, and the verdict on it, while the event loop is held for `hog_s` now and then."""
+    clock, records = Clock(), list[RequestRecord]()
+    prompts = Prompts(input_tokens=8, output_tokens=TOKENS)
+    load = Load(concurrency=STREAMS, requests=STREAMS, prompts=prompts)
+
+    def hold() -> None:
+        ends_s = time.perf_counter() + hog_s
+        while time.perf_counter() < ends_s:
+            pass
+        asyncio.get_running_loop().call_later(every_s, hold)
+
+    async def conduct(url: str) -> ClientFacts:
+        async with Driver(Target(endpoint=url, served_name="m"), load, clock, records.append) as driver:
+            if hog_s:
+                hold()
+            await driver.run_stage(Stage("steady", STREAMS, requests=STREAMS))
+            return driver.client_facts()
+
+    with _level.serving(TOKENS_PER_S) as server:
+        facts = loop.run(conduct(server.url))
+        level = _level.compare(STREAMS, TOKENS_PER_S, records, server.told(), clock, facts)
+    return level, trust.judge(facts, records)
+
+
+def test_the_error_shown_bounds_the_actual_one() -> None:
+    """`± x ms` of a client that is well: 99 of 100 stamps are no later than that behind the server's, and it
+    is no empty promise of seconds either."""
+    seen = []
+    for _ in range(ATTEMPTS):
+        level, judged = measure()
+        seen.append((judged, level.lag_p99_s))
+        assert (STREAMS * TOKENS, 0) == (level.events, level.lost)
+        assert judged.error_s is not None and level.lag_p99_s is not None
+        if -LOOPBACK_S <= judged.error_s - level.lag_p99_s <= SLACK_S and judged.status != "invalid":
+            return
+    raise AssertionError(seen)
+
+
+@pytest.mark.parametrize(("hog_s", "every_s"), [(0.03, 0.07), (0.15, 0.05)])
+def test_a_client_that_is_held_up_says_so(hog_s: float, every_s: float) -> None:
+    """By about as much as its stamps are late in truth; no machine is so noisy that it gets away with it."""
+    level, judged = measure(hog_s, every_s)
+
+    assert judged.status in ("degraded", "invalid")
+    assert any("read lag" in reason or "of a core" in reason for reason in judged.reasons)
+    assert judged.error_s is not None and level.lag_p99_s is not None
+    assert level.lag_p99_s == pytest.approx(judged.error_s, rel=0.5)
+    assert 0.5 * hog_s < judged.error_s
+
+
+def test_what_is_not_paced_shows_who_is_busier() -> None:
+    """As fast as both can: nothing is lost on the way, and more comes than of any paced level here."""
+    level = _level.drive(4, None, 1000)
+
+    assert (4000, 0) == (level.events, level.lost)
+    assert level.limit in ("client", "server")
+    assert (level.events_per_s or 0) > 2000
