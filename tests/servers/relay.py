@@ -49,6 +49,9 @@ def _join(near: socket.socket, port: int, context: ssl.SSLContext | None) -> Non
         if context:
             near = context.wrap_socket(near, server_side=True)
         far = socket.create_connection(("127.0.0.1", port))
+        for end in (near, far):
+            if end.family != socket.AF_UNIX:
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         threading.Thread(target=_pump, args=(far, near), daemon=True).start()
         _pump(near, far)
 

@@ -89,15 +89,18 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._writing = False
-        # so that a write goes to the kernel at once, and what does not fit is told by pause_writing
-        self._transport.set_write_buffer_limits(0)
+        # So that what does not fit into the kernel at once is told by pause_writing. TLS tells it of every
+        # write, and that it is over only with the end of the answer.
+        if transport.get_extra_info("sslcontext") is None:
+            self._transport.set_write_buffer_limits(0)
 
     def pause_writing(self) -> None:
         self._writing = True
 
     def resume_writing(self) -> None:
         self._writing = False
-        self.written_ns = time.perf_counter_ns()
+        if not self._began:
+            self.written_ns = time.perf_counter_ns()
 
     def data_received(self, data: bytes) -> None:
         self._at_ns = time.perf_counter_ns()

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from perfdoctor import store
 from tests.e2e.flags._loads import Load, words_of
 from tests.servers import relay, truth
 from tests.servers.truth_scripts import (
@@ -129,6 +130,9 @@ def test_tls(load: Load, server: truth.Truth, certificate: tuple[Path, Path], tr
         )
 
     assert (3, 3) == (unchecked.summary["requests"]["ok"], checked.summary["requests"]["ok"])
+    for record in store.open_run(checked.path).read_requests():
+        sent_s, written_s, headers_s = record.sent_s, record.written_s, record.headers_s
+        assert (sent_s or 0) <= (written_s or 0) <= (headers_s or 0)
     assert transport == checked.facts.client.transport
 
 
