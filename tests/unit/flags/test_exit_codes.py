@@ -30,7 +30,11 @@ UNDECIDED = SloResult(
     text="ttft_p99<1s",
     terms=(SloTerm(text="ttft_p99<1s", metric="ttft_p99", comparison="<", limit=1.0),),
 )
-MET = SloResult(text="ttft_p95<1s", met=True)
+MET = SloResult(
+    text="ttft_p95<1s",
+    met=True,
+    terms=(SloTerm(text="ttft_p95<1s", metric="ttft_p95", comparison="<", limit=1.0, value=0.02, met=True),),
+)
 
 
 def summary(trust: str = "valid", **changes: Any) -> LoadSummary:
