@@ -28,17 +28,30 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Total:
+    """What a tool divides by the length of its run: a part of each answer, added up."""
+
+    name: str
+    unit: str
+    definition: str
+    part: Callable[[RequestRecord], float | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Style:
     """`percentiles`: `linear` as numpy interpolates, `rank` the nearest rank."""
 
     columns: tuple[Column, ...]
     percentiles: Literal["linear", "rank"]
+    totals: tuple[Total, ...] = ()
 
     def rows(self, records: Sequence[RequestRecord]) -> tuple[StyleRow, ...]:
         """Of the steady requests that succeeded, as all these tools count them."""
         steady = [r for r in latency.without_prompt_tail(records) if r.phase == "steady"]
         answered = latency.ok_records(steady)
-        return tuple(self._row(column, answered) for column in self.columns)
+        span_s = _span_s(steady)
+        totals = (_total(total, answered, span_s) for total in self.totals)
+        return (*totals, *(self._row(column, answered) for column in self.columns))
 
     def _row(self, column: Column, answered: Sequence[RequestRecord]) -> StyleRow:
         found = sorted(v for r in answered for v in column.values(r) if v is not None)
@@ -54,6 +67,24 @@ class Style:
             p95=at(found, 0.95),
             p99=at(found, 0.99),
         )
+
+
+def _span_s(steady: Sequence[RequestRecord]) -> float:
+    """Of the run as all these tools take it: first request to last end, users busy or not."""
+    sent = [r.sent_s for r in steady if r.sent_s is not None]
+    ended = [r.end_s for r in steady if r.end_s is not None]
+    return max(ended) - min(sent) if sent and ended else 0.0
+
+
+def _total(total: Total, answered: Sequence[RequestRecord], span_s: float) -> StyleRow:
+    parts = latency.present(map(total.part, answered))
+    return StyleRow(
+        name=total.name,
+        unit=total.unit,
+        definition=total.definition,
+        n=len(parts),
+        mean=math.fsum(parts) / span_s if parts and span_s > 0 else None,
+    )
 
 
 def _linear(ordered: Sequence[float], p: float) -> float | None:
@@ -79,3 +110,36 @@ def gaps_ms(record: RequestRecord) -> list[float]:
 def tokens(record: RequestRecord) -> int:
     """Output tokens as counted; 0 where nobody counted."""
     return record.output_tokens or 0
+
+
+def requests(name: str, unit: str) -> Total:
+    return Total(
+        name, unit, "answers that succeeded, by the time from the first request to the last end", _one
+    )
+
+
+def output(name: str, unit: str) -> Total:
+    return Total(name, unit, "their output tokens, by the same time", lambda r: r.output_tokens)
+
+
+def inputs(name: str, unit: str) -> Total:
+    return Total(name, unit, "their prompt tokens, by the same time", lambda r: r.prompt_tokens)
+
+
+def all_tokens(name: str, unit: str) -> Total:
+    return Total(name, unit, "their prompt and output tokens, by the same time", _both)
+
+
+def seconds(record: RequestRecord) -> float | None:
+    """From sent to the stream's end."""
+    sent_s, end_s = record.sent_s, record.end_s
+    return None if sent_s is None or end_s is None else end_s - sent_s
+
+
+def _one(_: RequestRecord) -> float:
+    return 1.0
+
+
+def _both(record: RequestRecord) -> float | None:
+    known = [n for n in (record.prompt_tokens, record.output_tokens) if n is not None]
+    return sum(known) if known else None

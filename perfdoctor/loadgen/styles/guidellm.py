@@ -1,9 +1,13 @@
 """guidellm (0.8.1): schemas/base/request_stats.py. Its clock starts when the request's head is written."""
 
-from perfdoctor.loadgen.styles._style import Column, Style, milliseconds, tokens
+from perfdoctor.loadgen.styles._style import Column, Style, milliseconds, output, requests, tokens
 
 STYLE = Style(
     percentiles="rank",
+    totals=(
+        requests("Requests Per Sec", "req/s"),
+        output("Output Tokens Per Sec", "tok/s"),
+    ),
     columns=(
         Column(
             "Request latency",
@@ -16,6 +20,12 @@ STYLE = Style(
             "ms",
             "from the request written to the first chunk with content, reasoning or a tool call",
             lambda r: milliseconds(r.written_s, r.first_token_s),
+        ),
+        Column(
+            "TTFOT",
+            "ms",
+            "from the request written to the first chunk that is no reasoning",
+            lambda r: milliseconds(r.written_s, r.first_answer_s),
         ),
         Column(
             "ITL",

@@ -1,9 +1,33 @@
 """SGLang's `bench_serving` (0.5.23): benchmark/serving.py. It opens a new connection for each request."""
 
-from perfdoctor.loadgen.styles._style import Column, Style, gaps_ms, milliseconds, tokens
+from perfdoctor.loadgen.styles._style import (
+    Column,
+    Style,
+    Total,
+    all_tokens,
+    gaps_ms,
+    inputs,
+    milliseconds,
+    output,
+    requests,
+    seconds,
+    tokens,
+)
 
 STYLE = Style(
     percentiles="linear",
+    totals=(
+        requests("Request throughput", "req/s"),
+        inputs("Input token throughput", "tok/s"),
+        output("Output token throughput", "tok/s"),
+        all_tokens("Total token throughput", "tok/s"),
+        Total(
+            "Concurrency",
+            "requests",
+            "their E2E latencies added up, by the same time: the users, less while they start and end",
+            seconds,
+        ),
+    ),
     columns=(
         Column(
             "TTFT",

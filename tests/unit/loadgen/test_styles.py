@@ -42,7 +42,7 @@ def table(style: str, *records: RequestRecord) -> dict[str, StyleRow]:
         ("vllm", "TTFT", 220), ("vllm", "E2EL", 520), ("vllm", "TPOT", 100), ("vllm", "ITL", 100),
         ("sglang", "TTFT", 220), ("sglang", "E2E latency", 544), ("sglang", "TPOT", 108),
         ("guidellm", "TTFT", 218), ("guidellm", "Request latency", 542), ("guidellm", "ITL", 100),
-        ("guidellm", "TPOT", 129.5),
+        ("guidellm", "TPOT", 129.5), ("guidellm", "TTFOT", 218),
         ("aiperf", "Time to First Token", 220), ("aiperf", "Time to Second Token", 100),
         ("aiperf", "Inter Token Latency", 100), ("aiperf", "Output Token Throughput Per User", 10),
     ],
@@ -58,6 +58,37 @@ def test_reasoning_comes_before_the_first_output_token():
 
     assert 220 == pytest.approx(row["Time to First Token"].mean)
     assert 420 == pytest.approx(row["Time to First Output Token"].mean)
+    assert 418 == pytest.approx(table("guidellm", stream(first_answer_s=0.420))["TTFOT"].mean)
+
+
+@pytest.mark.parametrize(
+    ("style", "expected"),
+    [
+        ("vllm", {"Request throughput": 1.0, "Output token throughput": 4.0, "Total token throughput": 14.0}),
+        ("sglang", {"Request throughput": 1.0, "Input token throughput": 10.0, "Concurrency": 0.544}),
+        ("guidellm", {"Requests Per Sec": 1.0, "Output Tokens Per Sec": 4.0}),
+        ("aiperf", {"Request Throughput": 1.0, "Output Token Throughput": 4.0}),
+    ],
+)
+def test_throughput_is_over_the_whole_run(style, expected):
+    """Two answers in 2 s from the first request to the last end, a failed one in between."""
+    later = {name: getattr(stream(), name) + 1.456 for name in ("sent_s", "written_s", "end_s")}
+    answers = [stream(prompt_tokens=10), stream(prompt_tokens=10, **later)]
+    rows = table(style, *answers, stream(outcome="reset", prompt_tokens=10))
+
+    assert expected == pytest.approx({name: rows[name].mean for name in expected})
+    assert {2} == {rows[name].n for name in expected}
+
+
+def test_tokens_of_the_first_response_are_no_decoding_where_they_are_told():
+    """Five tokens in four chunks, two of them in the first: three came after it."""
+    told = stream(output_tokens=5, token_counts=(2, 1, 1, 1), token_source="per_chunk")
+    untold = stream(output_tokens=5)
+    absurd = stream(output_tokens=5, token_counts=(5, 0, 0, 0), token_source="per_chunk")
+
+    assert 100 == pytest.approx(table("aiperf", told)["Inter Token Latency"].mean)
+    assert 75 == pytest.approx(table("aiperf", untold)["Inter Token Latency"].mean)
+    assert 75 == pytest.approx(table("aiperf", absurd)["Inter Token Latency"].mean)
 
 
 @pytest.mark.parametrize("style", ["vllm", "sglang", "guidellm", "aiperf"])
