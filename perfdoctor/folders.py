@@ -12,6 +12,7 @@ from perfdoctor.disk import disk_errors
 from perfdoctor.errors import RunFolderError
 
 RUNS_ENV = "PERFDOCTOR_RUNS"
+RUN, SWEEP = "run.json", "sweep.json"  # what a folder holds is known by its file
 
 
 def runs_root() -> Path:
@@ -24,7 +25,7 @@ def given(path: Path) -> Path:
     with disk_errors(path):
         if path.exists() and not path.is_dir():
             raise RunFolderError(f"{path} is a file", "A run is a folder of several files.", do)
-        if (path / "run.json").exists():
+        if (path / RUN).exists() or (path / SWEEP).exists():
             raise RunFolderError(f"{path} already holds a run", "Runs are never overwritten.", do)
         path.mkdir(parents=True, exist_ok=True)
     return path
@@ -48,9 +49,10 @@ def fresh(command: str) -> Path:
                 return path
 
 
-def latest() -> Path:
-    """The run that changed last."""
-    found = max(runs_root().glob("*/run.json"), key=_changed_s, default=None)
+def latest(*kinds: str) -> Path:
+    """The folder that changed last, of a run unless other kinds are named."""
+    files = [file for kind in kinds or (RUN,) for file in runs_root().glob(f"*/{kind}")]
+    found = max(files, key=_changed_s, default=None)
     if found is None:
         raise RunFolderError(
             f"no run found under {runs_root()}",

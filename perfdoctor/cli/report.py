@@ -42,7 +42,7 @@ def report(
 
       perfdoctor report perfdoctor-runs/20261130-101500-load-test --csv -o requests.csv
     """
-    from perfdoctor import commands
+    from perfdoctor import commands, sweep_commands
 
     forms = {"html": html, "json": json, "markdown": markdown, "csv": csv, "jsonl": jsonl}
     asked = [name for name, on in forms.items() if on]
@@ -53,6 +53,10 @@ def report(
     for limits in (slo, fail_on):
         if limits:
             commands.check_limits(limits)
+    folder = sweep_commands.folder_of(run)
+    if folder is not None:
+        _report_sweep(folder, slo, asked, fail_on or metric_style or definitions or out)
+        return
     crossed = commands.report(
         run,
         asked[0] if asked else None,
@@ -64,4 +68,20 @@ def report(
         style=metric_style,
     )
     if crossed:
+        raise typer.Exit(CROSSED)
+
+
+def _report_sweep(folder: Path, slo: str | None, asked: list[str], other: object) -> None:
+    """A sweep is a table; what belongs to a single run is shown of one of its levels."""
+    from perfdoctor import sweep_commands
+
+    if other or asked not in ([], ["json"]):
+        raise UsageError(
+            f"{folder} is a sweep: it is shown as a table or with --json",
+            "The other forms are of one run, and each of its levels is one.",
+            f"perfdoctor report {folder}/FOLDER --html; list them with: ls {folder}",
+        )
+    found = sweep_commands.again(folder, slo)
+    sweep_commands.show(found, as_json=bool(asked))
+    if slo and sweep_commands.slo_code(found):
         raise typer.Exit(CROSSED)

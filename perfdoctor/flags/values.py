@@ -86,6 +86,21 @@ def rate(text: str) -> float:
     return value
 
 
+def rate_levels(text: str) -> tuple[float, ...]:
+    """Ascending rates from `1,2/s,300/min`."""
+    return tuple(sorted({rate(part) for part in text.split(",")}))
+
+
+def whole_levels(text: str) -> tuple[float, ...]:
+    """Ascending numbers of users from `1,2,4`."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() and int(part) > 0 for part in parts):
+        raise UsageError(
+            f"-c {text} is no list of levels", "Each is a number of users, from 1.", "write -c 1,2,4,8"
+        )
+    return tuple(float(number) for number in sorted({int(part) for part in parts}))
+
+
 def share(text: str) -> float:
     """0-1 from `10%` or `0.1`."""
     number = text.strip()

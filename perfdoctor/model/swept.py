@@ -26,6 +26,7 @@ class SweepLevel(Record, frozen=True, kw_only=True):
     requests: int = 0  # of the steady phase
     failed: int = 0
     cut_off: int = 0  # still open at the end
+    sent_per_s: float | None = None  # of a rate: as it came out
     requests_per_s: float | None = None
     output_tokens_per_s: float | None = None
     ttft_p50_s: float | None = None
@@ -47,7 +48,7 @@ class Knee(Record, frozen=True, kw_only=True):
 
     status: Literal["found", "not_reached", "unknown"]
     level: float | None = None
-    above: float | None = None  # the highest level below it: the knee lies between the two
+    between: tuple[float, float] | None = None  # the levels run on both sides of it; None: none on one side
     requests_per_s: float | None = None
     method: str = ""
     source: str = ""
@@ -55,14 +56,14 @@ class Knee(Record, frozen=True, kw_only=True):
 
 
 class WithinSlo(Record, frozen=True, kw_only=True):
-    """The highest load within the SLO. `found`: a level above it is not; `not_reached`: none above was tried;
-    `none`: not even the lowest; `not_decided`: chance alone explains what was seen."""
+    """The highest load within the SLO. `found`: a level above it is not; `not_reached`: all that were tried
+    are within; `none`: not one is; `not_decided`: of none could it be said."""
 
     status: Literal["found", "not_reached", "none", "not_decided"]
     level: float | None = None
     requests_per_s: float | None = None
     missed_at: float | None = None  # the lowest level that misses it
-    not_decided_at: tuple[float, ...] = ()  # levels between the two
+    not_decided_at: tuple[float, ...] = ()  # levels above it that chance alone may explain
     reason: str = ""
 
 

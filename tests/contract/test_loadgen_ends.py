@@ -42,7 +42,7 @@ def of(records, phase):
 def test_a_serial_server_with_ten_at_once(server):
     """Latencies of 1, 2, ... 10 units: the wait in its queue is the server's, and is counted."""
     unit_s = 0.03
-    serial = server.timed(serial=1, ttft_ms=unit_s * 1e3, gap_ms=0, tokens=1)
+    serial = server.timed(slots=1, ttft_ms=unit_s * 1e3, gap_ms=0, tokens=1)
     records, _, _ = drive(serial, Load(), Stage("steady", 10, requests=10))
 
     units = sorted(latency.e2e(r) / unit_s for r in records)

@@ -72,7 +72,7 @@ def test_host_probes_say_that_the_server_is_elsewhere(remote: truth.Truth, tmp_p
 
 def test_a_serial_remote_server_is_found_from_latency_alone(remote: truth.Truth, tmp_path: Path) -> None:
     """Waiting shows from outside: the time to the first token grows with the users, the tokens do not."""
-    found = diagnose(remote.timed(serial=1, ttft_ms=20, gap_ms=5, tokens=16), *FLAGS, cwd=tmp_path)
+    found = diagnose(remote.timed(slots=1, ttft_ms=20, gap_ms=5, tokens=16), *FLAGS, cwd=tmp_path)
 
     assert ("found", "scheduling") == (found["verdict"]["status"], found["verdict"]["class"])
     assert (

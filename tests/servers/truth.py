@@ -3,8 +3,8 @@
     python -m tests.servers.truth --port 0        prints its port; runs until it is killed
 
     POST /v1/chat/completions              a timed stream, as the flags say
-    POST /t/ttft_ms=20&gap_ms=10&tokens=8/v1/chat/completions      the same with other timing; serial=1: one
-                                           request after the other; chunk=4: tokens in each chunk
+    POST /t/ttft_ms=20&gap_ms=10&tokens=8/v1/chat/completions      the same with other timing; slots=4: so
+                                           many at once, others wait; chunk=4: tokens in each chunk
     POST /s/NAME/v1/chat/completions       the bytes of script NAME (SCRIPTS, or one put there by a test);
                                            NAME+NAME+...: one after the other
     PUT  /s/NAME                           a script as JSON steps
@@ -60,7 +60,7 @@ class _Server:
     scripts: dict[str, list[Step]] = field(default_factory=lambda: dict(SCRIPTS))
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
     played: int = 0
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    turns: dict[float, asyncio.Semaphore] = field(default_factory=dict)  # by their slots
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         served = 0
@@ -116,9 +116,11 @@ class _Server:
     async def _stream(
         self, request: _Request, options: dict[str, float], sent_ns: list[int], writer: asyncio.StreamWriter
     ) -> bool:
-        """Timed from when the request came, or from when it had its turn in a serial stream."""
-        async with self.turn if options.get("serial") else nullcontext():
-            start_s = time.perf_counter() if options.get("serial") else request.received_ns / 1e9
+        """Timed from when the request came, or from when it had its turn in a slot."""
+        slots = options.get("slots")
+        turn = self.turns.setdefault(slots, asyncio.Semaphore(int(slots))) if slots else nullcontext()
+        async with turn:
+            start_s = time.perf_counter() if slots else request.received_ns / 1e9
             answer = answer_whole if b'"stream":false' in request.body else answer_in_chunks
             await answer(request.body, start_s, options, sent_ns, writer)
         return True
@@ -232,7 +234,7 @@ class Truth:
         return f"{self.url}/s/{name}"
 
     def timed(self, **options: float) -> str:
-        """The endpoint of streams with other timing: ttft_ms, gap_ms, tokens, serial."""
+        """The endpoint of streams with other timing: ttft_ms, gap_ms, tokens, slots."""
         return f"{self.url}/t/" + "&".join(f"{key}={value}" for key, value in options.items())
 
     def put(self, name: str, steps: Sequence[Step]) -> str:

@@ -1,0 +1,114 @@
+"""The knee of a sweep: the load above which more of it brings hardly more throughput. Pure.
+
+Closed loop (users): the smallest level with at least 90 % of the highest throughput seen. By the bounds of a
+closed network (Denning and Buzen 1978) throughput rises as N/R until N* = R/D users keep the slowest station
+busy, and is flat at 1/D after that; 90 % is the elbow of the two lines, less what chance takes off.
+
+      X |        ________ 1/D        Kneedle (Satopaa et al. 2011) looks for the point farthest above the
+        |     .-'                    chord from the first level to the last. That point moves when the last
+        |   .'                       level does: for N/(8+N) it is at 8 users of 64 and at 32 of 1,024, and
+        | .'                         on a flat line it is noise. So it is not used here.
+        +----|-----------> N
+             N*
+
+Open loop (a rate): throughput is the rate itself until the server falls behind, so the smallest level near
+the highest throughput is one that is overloaded. There the knee is the highest rate that was kept up with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfdoctor import units
+from perfdoctor.model import Knee, Over, SweepLevel
+
+SHARE = 0.90  # of the highest throughput, or of the rate; a convention, as the 90 % of a rise time
+PASSED = 1.5  # times the knee: so far up must have been tried, or one level more may still have gained
+SOURCE = "asymptotic bounds of a closed network, Denning and Buzen 1978; the 90 % are a convention"
+SOURCE_OPEN = "conservation: what is not served piles up; the 90 % are a convention"
+METHOD = "the smallest level with at least 90 % of the highest throughput"
+METHOD_OPEN = "the highest rate below all those of which less than 90 % was served"
+
+
+def find_knee(over: Over, levels: Sequence[SweepLevel]) -> Knee:
+    """From levels in any order; those without a throughput, or that cannot be trusted, are left out."""
+    usable = sorted((row for row in levels if is_usable(row)), key=lambda row: row.level)
+    closed = over == "concurrency"
+    empty = Knee(
+        status="unknown",
+        method=METHOD if closed else METHOD_OPEN,
+        source=SOURCE if closed else SOURCE_OPEN,
+        reason="fewer than two levels gave a throughput that can be trusted",
+    )
+    if len(usable) < 2:
+        return empty
+    return _of_users(usable, empty) if closed else _of_rates(usable, empty)
+
+
+def is_usable(row: SweepLevel) -> bool:
+    return (
+        not row.repeated
+        and row.state == "complete"
+        and row.error is None
+        and row.requests_per_s is not None
+        and row.requests_per_s > 0
+        and (row.trust is None or row.trust.status != "invalid")
+    )
+
+
+def _of_users(rows: Sequence[SweepLevel], empty: Knee) -> Knee:
+    most = max(rows, key=lambda row: row.requests_per_s or 0.0)
+    highest = most.requests_per_s or 0.0
+    at = next(i for i, row in enumerate(rows) if (row.requests_per_s or 0.0) >= SHARE * highest)
+    found, top = rows[at], rows[-1].level
+    if top < PASSED * found.level:
+        return _with(
+            empty,
+            status="not_reached",
+            reason=f"throughput still rose at {top:g}, the highest level that was tried"
+            if at == len(rows) - 1
+            else f"{top:g} users is too near {found.level:g} to say that more would gain nothing",
+        )
+    share = (found.requests_per_s or 0.0) / highest
+    return _with(
+        empty,
+        status="found",
+        level=found.level,
+        between=(rows[at - 1].level, found.level) if at else None,
+        requests_per_s=found.requests_per_s,
+        reason=f"{units.share(share)} of the highest throughput, {units.number(highest)} requests/s "
+        f"at {most.level:g} users",
+    )
+
+
+def _of_rates(rows: Sequence[SweepLevel], empty: Knee) -> Knee:
+    behind = next((i for i, row in enumerate(rows) if not kept_up(row)), None)
+    if behind is None:
+        return _with(
+            empty, status="not_reached", reason=f"the server kept up with {rows[-1].level:g}/s, the highest"
+        )
+    if behind == 0:
+        return _with(
+            empty,
+            reason=f"the server did not keep up even with {rows[0].level:g}/s, the lowest rate that was run",
+        )
+    found, over = rows[behind - 1], rows[behind]
+    return _with(
+        empty,
+        status="found",
+        level=found.level,
+        between=(found.level, over.level),
+        requests_per_s=found.requests_per_s,
+        reason=f"of {over.level:g}/s it served {units.number(over.requests_per_s)}/s",
+    )
+
+
+def kept_up(row: SweepLevel) -> bool:
+    """Whether a rate was served as it came, but for what is still under way when the load ends."""
+    return (row.requests_per_s or 0.0) >= SHARE * (row.sent_per_s or row.level)
+
+
+def _with(knee: Knee, **changes: object) -> Knee:
+    import msgspec
+
+    return msgspec.structs.replace(knee, **changes)
