@@ -50,6 +50,7 @@ from tests.servers.truth_timed import answer_in_chunks, answer_whole
 
 ROOT = Path(__file__).parents[2]
 MODEL = "truth"
+LOOKS = ("/v1/models", "/health", "/metrics")  # under a script too, and no turn of it
 
 # ------------------------------------------------------------------------------ the server
 
@@ -81,7 +82,7 @@ class _Server:
         if request.method == "PUT":
             self.scripts[name] = _steps_from(json.loads(request.body))
             return await _play(whole(200, JSON, b"{}"), writer)
-        if request.method == "GET" and (kind != "s" or request.path.endswith(("/v1/models", "/health"))):
+        if request.method == "GET" and (kind != "s" or request.path.endswith(LOOKS)):
             return await _play(self._get(request.path), writer)
         self.told[request.headers.get("x-request-id", "")] = told = request.told()
         if kind == "t":
