@@ -10,6 +10,7 @@ from perfdoctor.diagnosis.observations import Observations
 from perfdoctor.model import Load, RequestRecord, RunFacts, Sample, Scenario, Violation
 from tests.factories import (
     H200,
+    counters,
     facts,
     gauges,
     load_samples,
@@ -59,6 +60,22 @@ def test_foreign_load(waiting: float, expected: list[str]) -> None:
 
     assert expected == [v.law for v in found]
     assert all("somebody else" in v.likely for v in found)
+
+
+@pytest.mark.parametrize(
+    ("claimed_s", "per_s", "expected"),
+    [(1.1, 3.5, []), (1.2, 3.5, ["L7"]), (776538.0, 3.5, ["L7"]), (1.2, 7.0, [])],
+)
+def test_a_server_takes_no_longer_than_its_client_waits(
+    claimed_s: float, per_s: float, expected: list[str]
+) -> None:
+    """A request of 1.1 s cannot have taken the server longer; twice as many requests are also others'."""
+    samples = counters("engine", e2e_count=per_s, e2e_sum_s=per_s * claimed_s)
+
+    found = broken(facts(), parallel_requests(140), samples)
+
+    assert expected == [v.law for v in found]
+    assert all("scheduling" in v.stops for v in found)
 
 
 @pytest.mark.parametrize(("tokens_s", "expected"), [(0.001, []), (0.0001, ["L2"])])
