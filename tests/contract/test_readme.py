@@ -88,7 +88,9 @@ def test_the_command_finder_finds():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("newcomer")
+    made = tmp_path_factory.mktemp("newcomer")
+    (made / "server.log").write_text("Running: 1 reqs, Waiting: 0 reqs, GPU KV cache usage: 2.0%\n")
+    return made
 
 
 def run(command: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
