@@ -35,6 +35,9 @@ class Socket:
     def set_write_buffer_limits(self, high: int) -> None:
         pass
 
+    def get_extra_info(self, name: str) -> None:
+        return None  # plain, not TLS
+
 
 class Sink:
     """Everything of one answer: its events are read as a stream, its bytes are kept."""
