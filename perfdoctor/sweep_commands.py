@@ -1,4 +1,4 @@
-"""The bodies of `sweep` and of `report` on one."""
+"""The bodies of `sweep`, and of `report` on a sweep."""
 
 from __future__ import annotations
 

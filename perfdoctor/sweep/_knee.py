@@ -4,11 +4,11 @@ Closed loop (users): the smallest level with at least 90 % of the highest throug
 closed network (Denning and Buzen 1978) throughput rises as N/R until N* = R/D users keep the slowest station
 busy, and is flat at 1/D after that; 90 % is the elbow of the two lines, less what chance takes off.
 
-      X |        ________ 1/D        Kneedle (Satopaa et al. 2011) looks for the point farthest above the
-        |     .-'                    chord from the first level to the last. That point moves when the last
-        |   .'                       level does: for N/(8+N) it is at 8 users of 64 and at 32 of 1,024, and
-        | .'                         on a flat line it is noise. So it is not used here.
-        +----|-----------> N
+      X |        ________ 1/D        Kneedle (Satopaa et al. 2011) takes the point farthest above the chord
+        |     .-'                    from the first level to the last. It moves with the last level: for
+        |   .'                       N/(8+N) it is 16 users of 64 and 64 of 1,024, and so on without end,
+        | .'                         where 90 % stop at 72. On a flat line it is the noise of one level.
+        +----|-----------> N         So it is not used here.
              N*
 
 Open loop (a rate): throughput is the rate itself until the server falls behind, so the smallest level near

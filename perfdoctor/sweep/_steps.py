@@ -15,7 +15,7 @@ from perfdoctor.model import Over, SweepLevel
 from perfdoctor.sweep._knee import find_knee
 
 ENOUGH = 20  # requests below which a p95 is the largest value
-FINE = 0.05  # of a number of users: above 40 of them one more is nothing that a run can show
+FINE = 0.05  # of a number of users: from 40 on one more is nothing that a run can show
 FINE_RATE = 0.10  # of a rate
 MOST_BETWEEN = 8  # halvings: from 256 users down to 1
 
