@@ -125,6 +125,9 @@ class ServerView(Record, frozen=True, kw_only=True):
     e2e_mean_s: float | None = None
     queue_mean_s: float | None = None
     output_tokens: float | None = None
+    requests_here: int | None = None  # that ended here between the same two scrapes, those of the warm-up too
+    output_tokens_here: float | None = None  # that arrived here between them
+    doubts: tuple[str, ...] = ()  # why its numbers and ours may not be of the same requests
     source: str = ""  # the metric names
     missing: str | None = None
 

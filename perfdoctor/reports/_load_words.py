@@ -107,6 +107,7 @@ def _server(server: ServerView, summary: LoadSummary) -> str:
         parts.append(f"{units.seconds(server.queue_mean_s)} of it queue")
     if server.output_tokens is not None:
         parts.append(f"{units.number(server.output_tokens)} tokens")
+    parts += server.doubts
     return "; ".join(parts) or "it exports none of the times that are compared here"
 
 

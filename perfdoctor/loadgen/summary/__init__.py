@@ -79,7 +79,7 @@ def summarise(
         stages=_stages(answered),
         arrivals=sent,
         tokens=tokens,
-        server=server_view(samples, window),
+        server=server_view(samples, window, cleaned),
         course=course(steady, arrived, flying),
         stopped=facts.stopped,
         notes=(*ending(facts, state), *notes(load, steady, answered, counts, tokens)),

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from perfdoctor import units
+from perfdoctor.loadgen.summary._columns import delivered
 from perfdoctor.loadgen.summary._window import Window
-from perfdoctor.model import Sample, ServerView
+from perfdoctor.model import RequestRecord, Sample, ServerView
 
 COUNTERS = (
     "requests", "output_tokens", "ttft_sum_s", "ttft_count", "e2e_sum_s", "e2e_count", "queue_sum_s",
     "queue_count",
 )  # fmt: skip
+APART, APART_N = 0.10, 2  # share and number of requests by which two counts of one thing may differ; guesses
+APART_TOKENS = 50  # as they are counted before they are sent, and the scrape falls in between
 SLACK_S = 2.0  # the probe reads about once a second, so the last reading may stand just after the end
 
 
-def server_view(samples: Iterable[Sample], window: Window | None) -> ServerView | None:
+def server_view(
+    samples: Iterable[Sample], window: Window | None, records: Sequence[RequestRecord]
+) -> ServerView | None:
     """Differences of the readings around the load; None where the server exports nothing.
 
     Totals since the server's start are never taken: with one reading, or a counter that went back, `missing`
-    says why there is nothing.
+    says why there is nothing. `records` are those of all phases: the readings stand outside of the
+    steady one.
     """
     found = [s for s in samples if s.probe == "engine" and s.status == "ok"]
     if not found or window is None:
@@ -32,15 +39,37 @@ def server_view(samples: Iterable[Sample], window: Window | None) -> ServerView 
     if any(_went_back(a, b) for a, b in pairwise(between)):
         return ServerView(missing="its counters were set back: it was restarted")
     gained = {name: _gain(between[0], between[-1], name) for name in COUNTERS}
-    requests = gained.get("requests")
+    return _view(gained, (before[-1].at_s, after[-1].at_s), records)
+
+
+def _view(gained: Mapping[str, float | None], span: Window, records: Sequence[RequestRecord]) -> ServerView:
+    requests, tokens = gained.get("requests"), gained.get("output_tokens")
+    ended = sum(r.end_s is not None and span[0] < r.end_s <= span[1] for r in records if not r.censored)
+    arrived = delivered(records)
+    here = arrived.within(*span) if arrived.counted else None
+    means = {name: _mean(gained, name) for name in ("ttft", "e2e", "queue")}
+    absurd = [name for name, mean_s in means.items() if mean_s is not None and mean_s > span[1]]
     return ServerView(
         requests=None if requests is None else round(requests),
-        ttft_mean_s=_mean(gained, "ttft"),
-        e2e_mean_s=_mean(gained, "e2e"),
-        queue_mean_s=_mean(gained, "queue"),
-        output_tokens=gained.get("output_tokens"),
+        ttft_mean_s=None if "ttft" in absurd else means["ttft"],
+        e2e_mean_s=None if "e2e" in absurd else means["e2e"],
+        queue_mean_s=None if "queue" in absurd else means["queue"],
+        output_tokens=tokens,
+        requests_here=ended,
+        output_tokens_here=here,
+        doubts=(
+            *(f"its mean {name} was longer than the run and is left out" for name in absurd),
+            *_doubts(requests, ended, tokens, here),
+        ),
         source="differences of two readings of its /metrics",
     )
+
+
+def _doubts(requests: float | None, ended: int, tokens: float | None, here: float | None) -> Iterator[str]:
+    if requests is not None and requests - ended > max(APART_N, APART * ended):
+        yield f"it finished {units.number(round(requests))} requests, {units.number(ended)} of them from here"
+    if tokens is not None and here is not None and abs(tokens - here) > max(APART_TOKENS, APART * here):
+        yield f"it counted {units.number(tokens)} tokens, here arrived {units.number(here)}"
 
 
 def _went_back(first: Mapping[str, float | None], last: Mapping[str, float | None]) -> bool:

@@ -86,6 +86,8 @@ def test_the_servers_view_stands_beside_ours():
         in facts(server=ServerView(missing="its counters were read only once"))["Server"]
     )
     assert "exports none" in facts(server=ServerView())["Server"]
+    doubted = ServerView(output_tokens=9.0, doubts=("it counted 9 tokens, here arrived 99",))
+    assert facts(server=doubted)["Server"].endswith("it counted 9 tokens, here arrived 99")
 
 
 @pytest.mark.parametrize(
