@@ -70,7 +70,7 @@ def test_columns_without_a_value_are_left_out():
 
 
 def test_what_the_levels_say_together():
-    """Knee with its method and the gap around it; the load within the SLO with what is beyond; why it ended."""
+    """Knee with its method and the gap around it; the load within the SLO; why it ended."""
     text = " ".join(shown(SWEEP).split())
 
     assert "Knee 64 users, 80 requests/s: R; between 32 and 64 nothing was run M (S)" in text
