@@ -27,6 +27,7 @@ class SweepLevel(Record, frozen=True, kw_only=True):
     failed: int = 0
     cut_off: int = 0  # still open at the end
     sent_per_s: float | None = None  # of a rate: as it came out
+    served_share: float | None = None  # of that rate, by how the answers got longer; None: too few requests
     requests_per_s: float | None = None
     output_tokens_per_s: float | None = None
     ttft_p50_s: float | None = None

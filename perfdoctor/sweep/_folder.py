@@ -41,8 +41,16 @@ def read(folder: Path, slo: str | None = None) -> Sweep:
 
 def settled(found: Sweep, folder: Path) -> Sweep:
     """With the numbers of every run that is there. A level that was begun and has none is left out."""
-    rows = (_again(row, folder, found.slo_text) for row in found.levels)
-    return concluded(msgspec.structs.replace(found, levels=tuple(row for row in rows if row is not None)))
+    again = (_again(row, folder, found.slo_text) for row in found.levels)
+    rows = [row for row in again if row is not None]
+    best = {row.level: row for row in sorted(rows, key=_worth)}  # of equals the last
+    marked = tuple(msgspec.structs.replace(row, repeated=row is not best[row.level]) for row in rows)
+    return concluded(msgspec.structs.replace(found, levels=marked))
+
+
+def _worth(row: SweepLevel) -> tuple[bool, bool, bool]:
+    """Which run of a level stands for it: an error is never hidden, and one that was cut short no gain."""
+    return row.error is not None, row.state == "complete", row.requests > 0
 
 
 def concluded(found: Sweep) -> Sweep:

@@ -21,11 +21,12 @@ from collections.abc import Sequence
 
 from perfdoctor import units
 from perfdoctor.model import Knee, Over, SweepLevel
+from perfdoctor.sweep._backlog import LEAST
 
 SHARE = 0.90  # of the highest throughput, or of the rate; a convention, as the 90 % of a rise time
 PASSED = 1.5  # times the knee: so far up must have been tried, or one level more may still have gained
 SOURCE = "asymptotic bounds of a closed network, Denning and Buzen 1978; the 90 % are a convention"
-SOURCE_OPEN = "conservation: what is not served piles up; the 90 % are a convention"
+SOURCE_OPEN = "what is not served piles up, and answers get longer; the 90 % are a convention"
 METHOD = "the smallest level with at least 90 % of the highest throughput"
 METHOD_OPEN = "the highest rate below all those of which less than 90 % was served"
 
@@ -81,7 +82,10 @@ def _of_users(rows: Sequence[SweepLevel], empty: Knee) -> Knee:
     )
 
 
-def _of_rates(rows: Sequence[SweepLevel], empty: Knee) -> Knee:
+def _of_rates(usable: Sequence[SweepLevel], empty: Knee) -> Knee:
+    rows = [row for row in usable if row.served_share is not None]
+    if not rows:
+        return _with(empty, reason=f"no rate had the {LEAST} answers that tell whether it was served")
     behind = next((i for i, row in enumerate(rows) if not kept_up(row)), None)
     if behind is None:
         return _with(
@@ -99,13 +103,13 @@ def _of_rates(rows: Sequence[SweepLevel], empty: Knee) -> Knee:
         level=found.level,
         between=(found.level, over.level),
         requests_per_s=found.requests_per_s,
-        reason=f"of {over.level:g}/s it served {units.number(over.requests_per_s)}/s",
+        reason=f"of {over.level:g}/s it served {units.share(over.served_share)}",
     )
 
 
 def kept_up(row: SweepLevel) -> bool:
-    """Whether a rate was served as it came, but for what is still under way when the load ends."""
-    return (row.requests_per_s or 0.0) >= SHARE * (row.sent_per_s or row.level)
+    """Whether a rate was served as it came; what is still under way when the load ends is no shortfall."""
+    return row.served_share is None or row.served_share >= SHARE
 
 
 def _with(knee: Knee, **changes: object) -> Knee:

@@ -9,7 +9,8 @@ import msgspec
 from perfdoctor.model import Load, Over, SweepLevel
 from perfdoctor.sweep._steps import ENOUGH
 
-LONGER = 4.0  # times as long is a level that is run again
+LONGER = 4.0  # times as long is a level that is run again to decide on the SLO
+AMPLE = 1.5  # times the requests that are needed: of a Poisson process, so many bring them almost surely
 MOST_LONGER = 8.0  # at most, however many requests are missing
 DURATION_S = 10.0
 
@@ -25,7 +26,7 @@ def load_of(
     changes: dict[str, object] = {}
     if duration_s is not None:
         expected = level if over == "rate" else before.requests_per_s if before else None
-        least_s = ENOUGH / expected if expected else 0.0
+        least_s = AMPLE * ENOUGH / expected if expected else 0.0
         longest_s = MOST_LONGER * duration_s
         changes["duration_s"] = min(max(duration_s, least_s) * times, longest_s)
     if base.requests is not None:
@@ -37,11 +38,12 @@ def load_of(
     else:
         changes["rate"] = level
         if warms_up and duration_s is not None:
-            changes["warmup_s"] = min(max(1.0, (before.e2e_p95_s if before else None) or 0.0), duration_s)
+            took_s = (before.e2e_p95_s or before.e2e_p50_s or 0.0) if before else 0.0
+            changes["warmup_s"] = min(max(1.0, took_s), duration_s)
     return msgspec.structs.replace(base, **changes)
 
 
 def times_longer(needed: int, row: SweepLevel) -> float:
     """How much longer a level is run again, so that `needed` requests may come of it."""
     answered = max(1, row.requests - row.failed)
-    return min(MOST_LONGER, max(LONGER, 1.2 * needed / answered))
+    return min(MOST_LONGER, max(LONGER if row.slo else 1.0, AMPLE * needed / answered))

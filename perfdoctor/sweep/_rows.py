@@ -10,6 +10,7 @@ from perfdoctor import latency, store
 from perfdoctor.errors import PerfdoctorError
 from perfdoctor.loadgen.summary import summarise
 from perfdoctor.model import LoadSummary, RequestRecord, SweepLevel
+from perfdoctor.sweep._backlog import served_share
 from perfdoctor.sweep._decide import decide
 from perfdoctor.sweep._steps import ENOUGH
 
@@ -47,6 +48,7 @@ def fill(
         failed=sum(counts.failed.values()),
         cut_off=counts.censored - counts.not_sent,
         sent_per_s=rates.sent_per_s,
+        served_share=served_share(steady) if summary.arrivals else None,
         requests_per_s=rates.requests_per_s,
         output_tokens_per_s=rates.output_tokens_per_s,
         ttft_p50_s=summary.ttft.p50,

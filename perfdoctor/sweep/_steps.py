@@ -105,14 +105,15 @@ def _end_of_growth(plan: Plan, last: SweepLevel, rows: Sequence[SweepLevel]) -> 
 
 
 def _between(plan: Plan, rows: Sequence[SweepLevel]) -> Step | None:
-    """A doubtful level again first: it may be the answer."""
+    """The highest doubtful level again first: if it is within, so are those below it, doubtful as they were
+    of fewer requests."""
     current = [row for row in rows if not row.repeated]
     low, high = bracket(current)
+    missed = min((row.level for row in current if row.slo == "missed"), default=float("inf"))
     doubtful = [
         row.level
         for row in current
-        if row.slo == "not_decided" and row.why != "repeated" and low < row.level and not row.stopped
-        if high is None or row.level <= high
+        if row.slo == "not_decided" and row.why != "repeated" and low < row.level < missed and not row.stopped
     ]
     if doubtful:
         return Step(max(doubtful), "repeated")

@@ -24,7 +24,8 @@ def row(level: float, requests_per_s: float | None = 1.0, **changes: Any) -> Swe
 
 
 def rows(curve: Callable[[float], float], levels: Sequence[float] = DOUBLED) -> list[SweepLevel]:
-    return [row(level, curve(level), sent_per_s=level) for level in levels]
+    """Of a rate, its throughput over it is the part that was served."""
+    return [row(level, curve(level), served_share=min(1.0, curve(level) / level)) for level in levels]
 
 
 def slots(c: int, service_s: float) -> Callable[[float], float]:

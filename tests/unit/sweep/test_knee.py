@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 import sweep_cases as cases
 
-from perfdoctor.model import SweepLevel, Trust
+from perfdoctor.model import Knee, SweepLevel, Trust
 from perfdoctor.sweep._knee import find_knee
 
 
@@ -102,9 +102,29 @@ def test_the_knee_of_rates_is_the_highest_that_was_kept_up_with():
     assert ("found", 8, (8, 16)) == (found.status, found.level, found.between)
 
 
-def test_rates_are_held_against_what_was_sent():
-    """A Poisson process brings fewer than asked for at times: 18 of 20, all served."""
-    rows = [cases.row(10, 10, sent_per_s=10.0), cases.row(20, 17.9, sent_per_s=18.0)]
+def test_both_sides_of_ninety_percent_of_a_rate():
+    """The part that was served decides, not the answers that came while the load lasted."""
+    kept, lost = cases.row(20, 12, served_share=0.9), cases.row(20, 18, served_share=0.89)
 
-    assert "not_reached" == find_knee("rate", rows).status
-    assert "unknown" == find_knee("rate", cases.rows(lambda rate: 1.0, (10, 20))).status
+    assert "not_reached" == find_knee("rate", [cases.row(10, 10, served_share=1.0), kept]).status
+    assert ("found", 10) == _of(find_knee("rate", [cases.row(10, 10, served_share=1.0), lost]))
+    assert ("unknown", None) == _of(find_knee("rate", [cases.row(10, 8, served_share=0.8), lost]))
+
+
+def test_a_rate_of_too_few_requests_is_no_point():
+    """It may have been served or not; of none of them can it be said."""
+    assert ("found", 20) == _of(
+        find_knee(
+            "rate",
+            [
+                cases.row(10, 2),
+                cases.row(20, 20, served_share=1.0),
+                cases.row(40, 20, served_share=0.5),
+            ],
+        )
+    )
+    assert ("unknown", None) == _of(find_knee("rate", [cases.row(10, 2), cases.row(20, 2)]))
+
+
+def _of(knee: Knee) -> tuple[str, float | None]:
+    return knee.status, knee.level

@@ -181,14 +181,14 @@ def test_given_levels_are_all_run():
 
 
 def test_a_slow_server_gets_the_time_for_a_p95():
-    """Twenty requests at the pace of the level before, eight times the length at most."""
+    """Twenty requests and half as many at the pace of the level before, eight times the length at most."""
     before = cases.row(1, 0.5)
 
     assert 10 == load_of(Load(), "concurrency", 2, None, False).duration_s
-    assert 40 == load_of(Load(), "concurrency", 2, before, False).duration_s
+    assert 60 == load_of(Load(), "concurrency", 2, before, False).duration_s
     assert 80 == load_of(Load(), "concurrency", 2, cases.row(1, 0.01), False).duration_s
     assert 10 == load_of(Load(), "rate", 5, before, False).duration_s
-    assert (4.0, 8.0) == (times_longer(72, cases.row(1)), times_longer(72, cases.row(1, requests=5)))
+    assert (1.08, 8.0) == (times_longer(72, cases.row(1)), times_longer(72, cases.row(1, requests=5)))
 
 
 def test_every_user_is_warm_before_a_level_counts():
@@ -202,3 +202,28 @@ def test_every_user_is_warm_before_a_level_counts():
         getattr(load_of(asked, "concurrency", 8, None, False), f)
         for f in ("warmup_requests", "requests", "duration_s")
     )
+
+
+def test_the_highest_doubtful_level_is_run_longer_first():
+    """A slow server: of a short level nothing can be said, at one user not even of the longer one. What is
+    within at four users tells of all below."""
+
+    def server(level: float, why: str) -> dict[str, Any]:
+        if level > 5:
+            return within(5)(level, why)
+        sure = why != "doubled" and level > 1
+        return {"slo": "met" if sure else "not_decided", "slo_met": True}
+
+    rows, _ = play(Plan(has_slo=True), server)
+    found = find_within("concurrency", rows)
+
+    assert [1, 2, 4, 8, 4, 6, 5] == levels(rows)
+    assert ("found", 5, 6) == (found.status, found.level, found.missed_at)
+
+
+def test_a_level_of_too_few_requests_is_run_again_for_as_long_as_it_takes():
+    """Nineteen of twenty are no reason for four times the length, unless an SLO is to be decided."""
+    few = cases.row(1, requests=19)
+
+    assert 1.58 == pytest.approx(times_longer(20, few), abs=0.01)
+    assert 4.0 == times_longer(20, replace(few, slo="not_decided"))
