@@ -10,7 +10,8 @@ from perfdoctor.model.judged import Trust
 
 class Spread(Record, frozen=True, kw_only=True):
     """Nearest-rank percentiles, in seconds unless said otherwise. p99 is None below 100 values; all None when
-    n is 0. `intervals` holds the 95 % order-statistic interval of a percentile, where n allows one.
+    n is 0. `intervals` holds the 95 % order-statistic interval of a percentile, where n allows one, as if the
+    values were independent; gaps of one answer are not, so theirs are too narrow.
     """
 
     n: int = 0

@@ -106,7 +106,9 @@ def _server(server: ServerView, summary: LoadSummary) -> str:
     if server.queue_mean_s is not None:
         parts.append(f"{units.seconds(server.queue_mean_s)} of it queue")
     if server.output_tokens is not None:
-        parts.append(f"{units.number(server.output_tokens)} tokens")
+        here = server.output_tokens_here
+        arrived = "" if here is None else f", {units.number(here)} arrived here"
+        parts.append(f"{units.number(server.output_tokens)} tokens counted{arrived}")
     parts += server.doubts
     return "; ".join(parts) or "it exports none of the times that are compared here"
 

@@ -75,11 +75,11 @@ def test_arrivals_say_how_they_were():
 
 def test_the_servers_view_stands_beside_ours():
     """Means beside means; what it does not export is left out, and a missing view says why."""
-    view = ServerView(ttft_mean_s=0.3, queue_mean_s=0.1, output_tokens=1920)
+    view = ServerView(ttft_mean_s=0.3, queue_mean_s=0.1, output_tokens=1920, output_tokens_here=1918.0)
 
     assert (
-        "mean TTFT 300 ms by its own count, 326 ms here; 100 ms of it queue; 1,920 tokens"
-        == facts(server=view)["Server"]
+        "mean TTFT 300 ms by its own count, 326 ms here; 100 ms of it queue; 1,920 tokens counted, "
+        "1,918 arrived here" == facts(server=view)["Server"]
     )
     assert (
         "missing: its counters were read only once"
