@@ -40,14 +40,14 @@ def _one_of(text: str, known: Any, flag: str) -> str:
     return text
 
 
-def seconds(text: str) -> float:
-    from perfdoctor.units import parse_duration
+def seconds_or_zero(text: str) -> float:
+    """The same where nothing at all is a length too."""
+    found = _duration(text)
+    return found if found == 0 else seconds(text)
 
-    try:
-        found = parse_duration(text)
-    except ValueError as error:
-        what, _, do = str(error).partition("; ")
-        raise UsageError(what, "", do) from error
+
+def seconds(text: str) -> float:
+    found = _duration(text)
     if not 0 < found < LONGEST_S:
         raise UsageError(
             f"{text} is no usable length of time",
@@ -55,6 +55,16 @@ def seconds(text: str) -> float:
             "write 30s or 2m",
         )
     return found
+
+
+def _duration(text: str) -> float:
+    from perfdoctor.units import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        what, _, do = str(error).partition("; ")
+        raise UsageError(what, "", do) from error
 
 
 def headers(lines: list[str] | None) -> dict[str, str]:

@@ -72,8 +72,14 @@ class Answer:
 
     @property
     def complete(self) -> bool:
-        """The server said that it was finished; a bare end of the bytes is not enough."""
-        return self.done or (self.finish_reason is not None and all(self._choices.values()))
+        """The server said that it was finished: by a reason, or by [DONE] and the usage.
+
+        A bare end of the bytes is not enough. Nor is a bare [DONE]: some servers drop an answer for the next
+        one and end its stream so.
+        """
+        if self.finish_reason is None:
+            return self.done and bool(self.usage)
+        return self.done or all(self._choices.values())
 
     def note_choice(self, index: Any, finish_reason: Any) -> None:
         """Called when another choice goes on than before, and when one finishes."""

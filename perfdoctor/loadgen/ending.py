@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -25,8 +26,18 @@ def judge(answer: Answer, tokens: bool = True) -> tuple[str, str]:
     if not answer.token_ns and answer.finish_reason is None:
         return "empty", "the stream ended with neither a token nor a finish_reason"
     if not answer.complete:
-        return "truncated", "the stream ended with neither finish_reason nor [DONE]"
+        ended = "[DONE], but without a finish_reason" if answer.done else "neither finish_reason nor [DONE]"
+        return "truncated", f"the stream ended with {ended}"
     return "ok", ""
+
+
+def coding_in(headers: Mapping[str, str]) -> str | None:
+    """What a body is compressed with, by its head; None: it can be read as it comes."""
+    content, transfer = headers.get("content-encoding", ""), headers.get("transfer-encoding", "")
+    if not content and transfer in ("", "chunked"):
+        return None
+    words = [word.strip() for word in f"{content},{transfer}".lower().split(",")]
+    return ", ".join(word for word in words if word not in ("", "identity", "chunked")) or None
 
 
 def evidence(raw: bytes) -> str:

@@ -9,7 +9,14 @@ from collections.abc import Mapping
 import msgspec
 
 from perfdoctor.loadgen.answer import Answer
-from perfdoctor.loadgen.ending import EVIDENCE_BYTES, evidence, judge, message_in, retry_after
+from perfdoctor.loadgen.ending import (
+    EVIDENCE_BYTES,
+    coding_in,
+    evidence,
+    judge,
+    message_in,
+    retry_after,
+)
 from perfdoctor.loadgen.protocols._protocol import Ask, Protocol, without_refused
 from perfdoctor.loadgen.reading import StreamReader, Unreadable
 from perfdoctor.loadgen.sse import EventTooLong
@@ -39,6 +46,7 @@ class Exchange:
     _body: list[bytes] | None = None
     _room = 0  # bytes of the body that may still be kept
     _type = ""
+    _coding: str | None = None  # of a body that cannot be read as it came
     _bytes = 0
     _reads = 0
     _read_ns = 0  # stamp of the last read
@@ -99,9 +107,9 @@ class Exchange:
         # where a stream was asked for, a response that names no type is given the benefit of the doubt
         named = headers.get("content-type", STREAM if wants_stream else "")
         self._type = named.partition(";")[0].strip().lower()
-        encoding = headers.get("content-encoding", "identity").lower()
-        if good and encoding != "identity" and self._protocol.keep_body:
-            raise Failure("bad_stream", f"the answer is compressed ({encoding}), unasked")
+        self._coding = coding_in(headers)
+        if good and self._coding and self._protocol.keep_body:
+            raise Failure("bad_stream", f"the answer is compressed ({self._coding}), unasked")
         if good and self._type == STREAM:
             self._reader = StreamReader(self._protocol.read, self.answer)
             return self._reader.feed
@@ -145,7 +153,8 @@ class Exchange:
         elif self._whole:
             self._read_whole()
         else:
-            self._refused(evidence(b"".join(self._body or ())))
+            body = evidence(b"".join(self._body or ()))
+            self._refused(f"the body is compressed ({self._coding})" if self._coding else body)
 
     def _read_whole(self) -> None:
         if self._full():

@@ -109,6 +109,8 @@ class StreamReader:
         try:
             for event in events:
                 self._read_event(event, at_ns, answer)
+                if answer.done:  # what a read holds beyond [DONE] is of no more weight than a later read
+                    break
         except (msgspec.MsgspecError, RecursionError) as error:  # the latter: a thousand nested lists
             raise Unreadable(f"{error}: {evidence(event)}") from error
         if not parser.idle:

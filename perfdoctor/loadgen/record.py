@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 ERROR_CHARS = 300
 FIRST_TEXT_CHARS = 24  # RequestRecord.first_text
+CLOCKS_S = 0.001  # servers round to milliseconds
 
 
 def record_of(
@@ -77,7 +78,7 @@ def _add_answer(known: dict[str, Any], exchange: Exchange, clock: Clock, redacto
     output_tokens, source = None, None
     if exchange.tells_tokens and (at or exchange.outcome == "ok"):
         output_tokens, source = count_output(answer, exchange.streamed)
-    prefill_s, decode_s = answer.server_times()
+    prefill_s, decode_s = _server_times(exchange)
     first_text = redactor.clean(answer.first_text) if answer.first_text else None
     known.update(
         first_token_s=at[0] if at else None,
@@ -96,3 +97,12 @@ def _add_answer(known: dict[str, Any], exchange: Exchange, clock: Clock, redacto
         server_prefill_s=prefill_s,
         server_decode_s=decode_s,
     )
+
+
+def _server_times(exchange: Exchange) -> tuple[float | None, float | None]:
+    """(prefill, decode) as the server told them; neither where they are longer than the request was."""
+    times_s = exchange.answer.server_times()
+    if exchange.sent_ns is None or exchange.end_ns is None:
+        return None, None
+    taken_s = (exchange.end_ns - exchange.sent_ns) / 1e9
+    return times_s if sum(filter(None, times_s)) <= taken_s + CLOCKS_S else (None, None)

@@ -190,7 +190,7 @@ def test_server_timings_reach_the_record(server):
     """llama.cpp tells its own prefill and decode times."""
     (record,), _ = drive(server.scripted("llamacpp"))
 
-    assert (0.0125, 0.08) == (record.server_prefill_s, record.server_decode_s)
+    assert (0.0015, 0.008) == (record.server_prefill_s, record.server_decode_s)
     assert 1 == record.token_at_s.index(record.first_answer_s)
 
 

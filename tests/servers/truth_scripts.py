@@ -129,7 +129,7 @@ SCRIPTS: dict[str, list[Step]] = {
         delta(reasoning_content="hm"),
         *TOKENS,
         delta("length"),
-        usage(4, timings={"prompt_ms": 12.5, "predicted_ms": 80, "cache_n": 0}),
+        usage(4, timings={"prompt_ms": 1.5, "predicted_ms": 8, "cache_n": 0}),
         DONE,
     ),
     "prompt-tail": [

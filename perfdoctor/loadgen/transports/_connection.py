@@ -241,6 +241,8 @@ def _nowhere(read: bytes, at_ns: int) -> bool:
 
 def _make_parser(connection: Connection) -> httptools.HttpResponseParser:
     parser = httptools.HttpResponseParser(connection)
-    # Servers that end lines in LF alone or pad the size of a chunk are odd, not wrong to measure.
-    parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True)
+    # Servers that end lines in LF alone, fold a header or pad a chunk's size are odd, not wrong to measure.
+    parser.set_dangerous_leniencies(
+        lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+    )
     return parser

@@ -26,6 +26,7 @@ from perfdoctor.loadgen.transports._transport import TLS_PREFIX, Dial, Failure, 
 from perfdoctor.model import Load, Wire
 
 READ_BUFFER_BYTES = 2**20  # aiohttp stops reading the socket above twice this
+HEADER_BYTES = 2**17  # of one header line; gateways send tokens and policies beyond aiohttp's 8 KiB
 DEAD_IN_A_ROW = 3  # kept-alive connections, none usable in between: this server keeps none alive
 TAIL_S = 1.0  # after [DONE]: how long to wait for the end that lets the connection be reused
 
@@ -111,6 +112,8 @@ class AiohttpTransport:
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=READ_BUFFER_BYTES,
+            max_line_size=HEADER_BYTES,
+            max_field_size=HEADER_BYTES,
             trace_configs=[self._trace()],
         )
 

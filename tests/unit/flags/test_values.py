@@ -91,3 +91,13 @@ def test_a_body_is_taken_from_its_file_only(tmp_path: Path):
         values.body_file(f"{tmp_path}/body")
     with pytest.raises(UsageError, match="cannot be read"):
         values.body_file(f"@{tmp_path}/body")
+
+
+def test_a_pause_may_be_none_at_all():
+    """No drain, no warm-up and no ramp-up are loads too; a limit of nothing is none."""
+    assert (0.0, 0.5) == (values.seconds_or_zero("0s"), values.seconds_or_zero("500ms"))
+    for refused in ("-1s", "9999999h"):
+        with pytest.raises(UsageError):
+            values.seconds_or_zero(refused)
+    with pytest.raises(UsageError, match="no usable length"):
+        values.seconds("0s")
