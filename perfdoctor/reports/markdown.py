@@ -150,7 +150,14 @@ def _unmeasured(states: Sequence[ProbeState]) -> Iterator[str]:
 
 
 def _summary(summary: LoadSummary) -> Iterator[str]:
-    yield from ("", "### Load", "", f"- requests: {escape(counted(summary.requests))}")
+    yield from ("", "### Load", "")
+    if summary.slo is not None:
+        yield f"**SLO** {escape(slo_title(summary.slo))}"
+        yield from (
+            "",
+            *(f"- {escape(f'SLO {text}: {value}, {met}')}" for text, value, met in slo_rows(summary.slo)),
+        )
+    yield f"- requests: {escape(counted(summary.requests))}"
     yield f"- rates: {escape(rates(summary))}"
     yield from (f"- {label.lower()}: {escape(text)}" for label, text in facts(summary))
     trust = "; ".join((summary.trust.status, *summary.trust.reasons))
@@ -162,9 +169,6 @@ def _summary(summary: LoadSummary) -> Iterator[str]:
         yield from table(("latency", *COLUMNS, "n"), rows, range(1, len(rows[0])))
         if lacks_p99(rows):
             yield escape(FOOTNOTE)
-    if summary.slo is not None:
-        yield from ("", f"**SLO** {escape(slo_title(summary.slo))}")
-        yield from table(("limit", "value", ""), slo_rows(summary.slo), (1,))
     if summary.styled:
         head = (f"as {summary.style} counts", "unit", *COLUMNS, "n")
         yield from table(head, styled_rows(summary), range(2, len(head)))

@@ -62,6 +62,7 @@ def test_a_load_test_fits_a_pull_request():
     text = markdown.render(Bundle(None, cases.full_summary(), cases.FACTS))
 
     assert 60 >= len(text.splitlines())
+    assert text.index("**SLO** missed") < text.index("- requests:")
     assert all(
         word in text for word in ("**SLO** missed", "goodput 1 requests/s", "as vllm counts", "poisson")
     )
