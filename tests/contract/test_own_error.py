@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -70,6 +71,29 @@ def test_a_client_that_is_held_up_says_so(hog_s: float, every_s: float) -> None:
     assert judged.error_s is not None and level.lag_p99_s is not None
     assert level.lag_p99_s == pytest.approx(judged.error_s, rel=0.5)
     assert 0.5 * hog_s < judged.error_s
+
+
+def test_a_thread_that_holds_the_interpreter_is_the_clients_limit() -> None:
+    """The stamps come late by its turns of 5 ms; the level is the client's limit, and the run says so."""
+    over = threading.Event()
+    hog = threading.Thread(target=lambda: spin(over), daemon=True)
+    hog.start()
+    try:
+        seen = [measure()]
+        while seen[-1][0].limit == "server" and len(seen) < ATTEMPTS:  # by other work on this machine
+            seen.append(measure())
+    finally:
+        over.set()
+        hog.join()
+    level, judged = seen[-1]
+
+    assert "client" == level.limit, seen
+    assert judged.status in ("degraded", "invalid"), judged
+
+
+def spin(over: threading.Event) -> None:
+    while not over.is_set():
+        pass
 
 
 def test_what_is_not_paced_shows_who_is_busier() -> None:

@@ -54,9 +54,13 @@ class Server:
 
 @contextmanager
 def serving(tokens_per_s: float) -> Iterator[Server]:
-    """The server in a process of its own, so that it shares no interpreter with the driver. 0: unpaced."""
+    """The server in a process of its own, so that it shares no interpreter with the driver. 0: unpaced.
+
+    In a session of its own too, or a terminal's Ctrl-C would end it beside us.
+    """
     words = [sys.executable, "-m", "perfdoctor.loadgen.calibrate.server", f"{tokens_per_s:g}"]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, start_new_session=True) as child:
         try:
             assert child.stdout
             port = child.stdout.readline().strip()
