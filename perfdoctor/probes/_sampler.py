@@ -22,6 +22,7 @@ __all__ = ["Sampler", "Subject"]
 MAX_ERRORS = 5  # in a row
 RETRY_S = 0.5  # how soon a probe with nothing to read yet asks again
 ALLOWANCE_S = 0.02  # CPU a probe may spend ahead of its share: first reads open files
+WHOLE_SHARE = 0.02  # of a core, for all probes together
 LONGEST_WAIT_S = 2.0
 LONGEST_WAIT_PERIODS = 4
 JOIN_S = 6.0  # a read may be waiting for a server or a child process
@@ -44,19 +45,43 @@ class Schedule:
         self._credit_s, self._paid_to_s = ALLOWANCE_S, start_s
         self._longest_wait_s = max(LONGEST_WAIT_S, LONGEST_WAIT_PERIODS * period_s)
 
-    def advance(self, now_s: float, cost_s: float) -> None:
-        """To the next slot ahead of now at which the read that just ended is paid for."""
-        earned_s = self._credit_s + (now_s - self._paid_to_s) * self._max_share
-        debt_limit_s = -self._longest_wait_s * self._max_share
+    def advance(self, now_s: float, cost_s: float, scale: float = 1.0) -> None:
+        """To the next slot ahead of now at which the read that just ended is paid for.
+
+        `scale`: the part of its share that the others leave it.
+        """
+        share = self._max_share * scale
+        earned_s = self._credit_s + (now_s - self._paid_to_s) * share
+        debt_limit_s = -self._longest_wait_s * share
         self._credit_s = max(debt_limit_s, min(ALLOWANCE_S, earned_s) - cost_s)
         self._paid_to_s = now_s
-        affordable_s = now_s + max(0.0, -self._credit_s / self._max_share)
+        affordable_s = now_s + max(0.0, -self._credit_s / share)
         slots = math.ceil((affordable_s - self.due_s) / self._period_s)
         self.due_s += max(1, slots) * self._period_s
 
     def retry(self, now_s: float) -> None:
         """Soon again, and the grid starts over from there."""
         self.due_s = now_s + min(self._period_s, RETRY_S)
+
+
+class Budget:
+    """The CPU of all probes together. Where those that run claim more than the whole, each gives up the same
+    part of its share; one that is missing here claims nothing."""
+
+    def __init__(self, whole: float = WHOLE_SHARE) -> None:
+        self._whole = whole
+        self._claims: dict[str, float] = {}
+
+    def claim(self, name: str, share: float) -> None:
+        self._claims[name] = share
+
+    def release(self, name: str) -> None:
+        self._claims.pop(name, None)
+
+    @property
+    def scale(self) -> float:
+        claimed = sum(list(self._claims.values()))
+        return min(1.0, self._whole / claimed) if claimed else 1.0
 
 
 class Worker:
@@ -71,10 +96,12 @@ class Worker:
         emit_stacks: Callable[[str], None],
         rate_hz: float,
         stop: threading.Event,
+        budget: Budget,
         cpu_now: Callable[[], float] = time.thread_time,
     ) -> None:
         self.probe, self._subject, self._clock = probe, subject, clock
         self._emit, self._emit_stacks, self._stop, self._cpu_now = emit, emit_stacks, stop, cpu_now
+        self._budget = budget
         self._period_s = 1 / min(rate_hz, probe.max_hz)
         self._reader: Reader | None = None
         self._end: Unavailable | None = None  # why it stopped for good
@@ -97,6 +124,7 @@ class Worker:
         self.open()
         if self._reader is None:
             return
+        self._budget.claim(self.probe.name, self.probe.max_share)
         schedule = Schedule(self._period_s, self.probe.max_share, self._clock.now())
         while not self._stop.wait(max(0.0, schedule.due_s - self._clock.now())):
             spent_s = self.cost_s
@@ -106,7 +134,8 @@ class Worker:
             if self._waiting:
                 schedule.retry(self._clock.now())
             else:
-                schedule.advance(self._clock.now(), self.cost_s - spent_s)
+                schedule.advance(self._clock.now(), self.cost_s - spent_s, self._budget.scale)
+        self._budget.release(self.probe.name)
         if not self._end:
             self.tick(self._clock.now(), final=True)
         self._reader.close()
@@ -211,6 +240,7 @@ class Sampler:
         self._stop = threading.Event()
         self._off: list[ProbeState] = []
         self._workers: list[Worker] = []
+        budget = Budget()
         for probe in self._probes:
             rate_hz = rates.get(probe.name, probe.rate_hz)
             if rate_hz <= 0:
@@ -220,7 +250,9 @@ class Sampler:
                     ProbeState(probe=probe.name, status="unsupported", why=REMOTE_WHY, enable=REMOTE_ENABLE)
                 )
             else:
-                self._workers.append(Worker(probe, subject, clock, emit, emit_stacks, rate_hz, self._stop))
+                self._workers.append(
+                    Worker(probe, subject, clock, emit, emit_stacks, rate_hz, self._stop, budget)
+                )
         self._threads = [
             threading.Thread(target=w.run, name=f"probe-{w.probe.name}", daemon=True) for w in self._workers
         ]

@@ -35,16 +35,17 @@ FIELDS: Mapping[str, tuple[str, float]] = {
     "sm_clock_mhz": ("DCGM_FI_DEV_SM_CLOCK", 1.0),
     "mem_used_bytes": ("DCGM_FI_DEV_FB_USED", MIB),
 }
+UNITS = {
+    "pcie_rx_bytes_per_s": "bytes/s", "pcie_tx_bytes_per_s": "bytes/s", "power_w": "W", "sm_clock_mhz": "MHz",
+    "mem_used_bytes": "bytes",
+}  # fmt: skip
 SHARES = {"graphics_active", "sm_active", "sm_occupancy", "tensor_active", "dram_active"}
 MIG_SLACK = 1.0  # a share above one is a reading of a MIG slice against the wrong whole (NVIDIA/DCGM#152)
 
 METRICS = gauges(
     "dcgm",
     f"curl -s http://127.0.0.1:{PORT}/metrics | grep DCGM_FI",
-    {
-        name: ("share" if name in SHARES else "", f"{field} of the exporter")
-        for name, (field, _) in FIELDS.items()
-    },
+    {name: (UNITS.get(name, "share"), f"{field} of the exporter") for name, (field, _) in FIELDS.items()},
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from perfdoctor.model import Sample
 from perfdoctor.probes._probe import Gap, NotYet, Probe, Reading, Unavailable
-from perfdoctor.probes._sampler import MAX_ERRORS, Sampler, Schedule, Worker
+from perfdoctor.probes._sampler import MAX_ERRORS, Budget, Sampler, Schedule, Worker
 from perfdoctor.probes._subject import Subject
 
 
@@ -58,6 +58,7 @@ def worker(reader: Scripted | Exception, clock: HandClock | None = None) -> tupl
         lambda stacks: None,
         5.0,
         threading.Event(),
+        Budget(),
         cpu_now=lambda: 0.0,
     )
     made.open()
@@ -106,6 +107,28 @@ def test_in_the_long_run_the_share_is_kept():
 
     assert 0.0101 >= reads * 0.004 / 100.0 - 0.02 / 100.0
     assert 0.0095 <= reads * 0.004 / 100.0
+
+
+@pytest.mark.parametrize(("others", "scale"), [(0.01, 1.0), (0.02, 2 / 3), (0.0, 1.0)])
+def test_probes_share_what_they_may_use_together(others: float, scale: float):
+    """Of 2 %: 1 % and 1 % fit, 1 % and 2 % each give up a third; one that has ended gives up all."""
+    budget = Budget(0.02)
+
+    budget.claim("toy", 0.01)
+    budget.claim("other", others)
+    found = budget.scale
+    budget.release("other")
+
+    assert (scale, 1.0) == pytest.approx((found, budget.scale))
+
+
+def test_half_a_share_is_half_as_many_readings():
+    """8 ms beyond the allowance take 1.6 s at half of 1 %."""
+    schedule = Schedule(period_s=0.2, max_share=0.01, start_s=0.0)
+
+    schedule.advance(now_s=0.1, cost_s=0.028, scale=0.5)
+
+    assert 1.8 == pytest.approx(schedule.due_s)
 
 
 def test_a_sample_carries_its_lateness_and_cost():
