@@ -22,7 +22,7 @@ from tests.servers._server import Server
 from tests.servers.truth import Truth
 
 pytestmark = pytest.mark.server
-TRIES = 3  # on a machine with other work a level or two is slower than the server
+TRIES = 5  # on a machine with other work a level or two is slower than the server
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_the_knee_of_four_at_once_is_four(server: Truth, tmp_path: Path) -> None
     """80 requests/s at 4 users and at 8, where the doubling ends. Each level is a run; the report is it."""
 
     def good(found: dict[str, Any]) -> bool:
-        rates = [level["requests_per_s"] for level in found["levels"]]
+        rates = [level["requests_per_s"] for level in found["levels"] if not level["repeated"]]
         expected = pytest.approx([20, 40, 80, 80], rel=0.12)
         return rates == expected and found["knee"]["level"] == 4
 
@@ -60,11 +60,11 @@ def test_the_knee_of_four_at_once_is_four(server: Truth, tmp_path: Path) -> None
     cwd = found.pop("cwd")
 
     assert good(found), (found["levels"], found["knee"])
-    assert [1, 2, 4, 8] == [level["level"] for level in found["levels"]]
+    assert [1, 2, 4, 8] == [level["level"] for level in found["levels"] if not level["repeated"]]
     for level in found["levels"]:
         kept = store.open_run(cwd / "it" / level["run"])
         assert ("complete", level["level"]) == (kept.state, kept.facts.scenario.load.concurrency)
-        assert 30 == level["requests"] == sum(r.phase == "steady" for r in kept.read_requests())
+        assert 30 <= level["requests"] == sum(r.phase == "steady" for r in kept.read_requests())
     assert found == run("report", "it", cwd=cwd)[1]
 
 
@@ -166,11 +166,8 @@ def test_llamacpp_is_swept(llamacpp: Server, tmp_path: Path) -> None:
     words = ("-c", "1,8", "-n", "24", "--output-tokens", "12")
     found = sweep(llamacpp.url, *words, cwd=tmp_path, good=lambda found: True)
 
-    assert [(1, 24, 0), (8, 24, 0)] == [
-        (level["level"], level["requests"], level["failed"])
-        for level in found["levels"]
-        if not level["repeated"]
-    ]
+    assert {1, 8} == {level["level"] for level in found["levels"]}
+    assert all((0, True) == (level["failed"], level["requests"] >= 24) for level in found["levels"])
     for level in found["levels"]:
         assert 0 < level["ttft_p50_s"] <= level["ttft_p95_s"] <= level["e2e_p95_s"]
     queued, alone = found["levels"][-1]["ttft_p50_s"], found["levels"][0]["ttft_p50_s"]
