@@ -7,6 +7,7 @@ None where the quantity does not exist for that request (never 0).
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -33,6 +34,7 @@ DEFINITIONS = {
     "error_latency": "from sent to the failure, for failed requests",
     "user_tokens_per_s": "tokens a second that one user sees after the first chunk: 1 / tpot",
 }
+ROUNDING_S = 1e-6  # by which one instant may come before another that it is
 STAGES = {
     "pool_wait": "from sent to the dial, or on a kept connection to the bytes being written",
     "connect": "from the dial to a TCP connection",
@@ -151,6 +153,19 @@ def stages(record: RequestRecord) -> dict[str, float | None]:
 
 def ok_records(records: Iterable[RequestRecord]) -> tuple[RequestRecord, ...]:
     return tuple(r for r in records if r.outcome == "ok" and not r.censored)
+
+
+def is_possible(record: RequestRecord, latest_s: float = math.inf) -> bool:
+    """Whether its instants are in the order that a request takes, up to `latest_s`, and no count is below 0.
+
+    A damaged record would give negative or endless latencies. When it was written is no part: a server may
+    answer before it has read everything.
+    """
+    before = (record.sent_s, record.headers_s, record.first_event_s, record.first_token_s)
+    instants = (0.0, *before, *record.token_at_s, record.last_token_s, record.end_s, latest_s)
+    known = [at for at in instants if at is not None]
+    ordered = known == sorted(known) or all(b - a >= -ROUNDING_S for a, b in itertools.pairwise(known))
+    return ordered and (record.output_tokens or 0) >= 0 and (record.prompt_tokens or 0) >= 0
 
 
 def present(values: Iterable[float | None]) -> list[float]:

@@ -47,7 +47,9 @@ class Style:
 
     def rows(self, records: Sequence[RequestRecord]) -> tuple[StyleRow, ...]:
         """Of the steady requests that succeeded, as all these tools count them."""
-        steady = [r for r in latency.without_prompt_tail(records) if r.phase == "steady"]
+        steady = [
+            r for r in latency.without_prompt_tail(records) if r.phase == "steady" and latency.is_possible(r)
+        ]
         answered = latency.ok_records(steady)
         span_s = _span_s(steady)
         totals = (_total(total, answered, span_s) for total in self.totals)

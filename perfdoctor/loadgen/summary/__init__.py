@@ -15,7 +15,7 @@ from perfdoctor.loadgen import arrivals
 from perfdoctor.loadgen.summary._columns import delivered, open_requests
 from perfdoctor.loadgen.summary._counts import count_requests, count_tokens
 from perfdoctor.loadgen.summary._course import course
-from perfdoctor.loadgen.summary._notes import ending, notes
+from perfdoctor.loadgen.summary._notes import ending, impossible, notes
 from perfdoctor.loadgen.summary._server import server_view
 from perfdoctor.loadgen.summary._window import Window, busy_window, find_window, rates
 from perfdoctor.model import (
@@ -48,7 +48,8 @@ def summarise(
     `slo` replaces the run's own.
     """
     load = facts.scenario.load
-    cleaned = latency.without_prompt_tail(records)
+    latest_s = _latest_s(facts)
+    cleaned = [r for r in latency.without_prompt_tail(records) if latency.is_possible(r, latest_s)]
     steady = [r for r in cleaned if r.phase == "steady"]
     before = [r for r in cleaned if r.phase == "warmup"]
     answered = latency.ok_records(steady)
@@ -82,11 +83,23 @@ def summarise(
         server=server_view(samples, window, cleaned),
         course=course(steady, arrived, flying),
         stopped=facts.stopped,
-        notes=(*ending(facts, state), *notes(load, steady, answered, counts, tokens)),
+        notes=(
+            *ending(facts, state),
+            *impossible(len(records) - len(cleaned)),
+            *notes(load, steady, answered, counts, tokens),
+        ),
         errors=_first_messages(failed),
     )
     text = slo or load.slo
     return with_slo(summary, text, steady, window) if text else summary
+
+
+def _latest_s(facts: RunFacts) -> float:
+    """After which no request can have ended; endless while the steady phase is not over."""
+    if not any(phase.name == "steady" for phase in facts.phases):
+        return math.inf
+    load = facts.scenario.load
+    return max(phase.end_s for phase in facts.phases) + load.drain_s + load.timeout_s
 
 
 def with_slo(

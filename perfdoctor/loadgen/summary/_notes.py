@@ -33,6 +33,12 @@ def ending(facts: RunFacts, state: str) -> tuple[str, ...]:
     return ("the run is still going on",) if state == "running" else stopped
 
 
+def impossible(left_out: int) -> tuple[str, ...]:
+    if not left_out:
+        return ()
+    return (f"{left_out} requests are left out: their instants are out of order or after the end of the run",)
+
+
 def notes(
     load: Load,
     records: Sequence[RequestRecord],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from perfdoctor import registry
@@ -72,7 +73,12 @@ def test_reasoning_comes_before_the_first_output_token():
 )
 def test_throughput_is_over_the_whole_run(style, expected):
     """Two answers in 2 s from the first request to the last end, a failed one in between."""
-    later = {name: getattr(stream(), name) + 1.456 for name in ("sent_s", "written_s", "end_s")}
+    late_s = 2.0 - 0.544
+    instants = {
+        name: at for name, at in msgspec.structs.asdict(stream()).items() if name.endswith("_s") and at
+    }
+    later = {name: late_s + at for name, at in instants.items() if name != "token_at_s"}
+    later |= {"sent_s": late_s, "token_at_s": tuple(late_s + at for at in TOKENS_S)}
     answers = [stream(prompt_tokens=10), stream(prompt_tokens=10, **later)]
     rows = table(style, *answers, stream(outcome="reset", prompt_tokens=10))
 

@@ -1,7 +1,11 @@
 """What a reader is told: both sides of every limit."""
 
+import msgspec
 import pytest
 from summary_cases import failed, request, summary
+
+from perfdoctor.loadgen.summary import summarise
+from perfdoctor.model import Phase, RunFacts
 
 
 def told(records, words, **more):
@@ -85,6 +89,39 @@ def test_scatter_is_no_drift():
     records = [request(n, n + ttft) for n, ttft in enumerate(early + late)]
 
     assert not told(records, "not in a steady state")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"sent_s": 9.0}, {"end_s": 2.5}, {"token_at_s": (3.0, 2.0)}, {"token_at_s": (0.5, 3.0)},
+        {"last_token_s": 1.0}, {"output_tokens": -1}, {"sent_s": -1.0}, {"end_s": 1e300},
+        {"first_event_s": 2.5}, {"headers_s": 0.5},
+    ],
+)  # fmt: skip
+def test_a_request_with_impossible_instants_is_left_out(damage):
+    """It would give a negative latency, or one longer than the run; the reader is told."""
+    good, bad = request(1, 2, 3), msgspec.structs.replace(request(1, 2, 3), **damage)
+    phases = (Phase(name="steady", start_s=1.0, end_s=3.0),)
+    found = summarise(RunFacts(run="r", phases=phases), "complete", [good, bad])
+
+    assert (1, 1.0, 2.0) == (found.requests.total, found.ttft.max, found.e2e.max)
+    assert any("1 requests are left out" in note for note in found.notes)
+
+
+def test_a_rounded_instant_is_not_out_of_order():
+    """Sums of binary fractions differ in their last digits."""
+    record = request(1.2, 12.3, 13.3, end_s=13.3 - 1e-9)
+
+    assert 1 == summary([record]).requests.total
+
+
+def test_a_request_of_a_running_phase_has_no_latest_end():
+    """The phases that are over say nothing of it."""
+    phases = (Phase(name="baseline", start_s=0.0, end_s=1.0),)
+    found = summarise(RunFacts(run="r", phases=phases), "interrupted", [request(500, 501, 502)])
+
+    assert 1 == found.requests.total
 
 
 def rounds(users, apart_s=0.0, **more):
