@@ -36,6 +36,13 @@ LEVELS = flags.group(
         read=lambda text: values.rate_levels(text)[0],
     ),
     Flag("max_concurrency", None, f"Where doubling ends ({MOST}).", kind=int, least=1),
+    Flag(
+        "max_rate",
+        "load.rate",
+        "The same for a rate, which is doubled from a 64th of it.",
+        "64/s",
+        read=values.rate,
+    ),
 )
 OWN = ("concurrency", "rate", "ramp", "replay", "replay_speed")
 SLO = replace(flags.SLO, help="What must hold; finds the highest load at which it does. Exit 1 if none.")
@@ -68,6 +75,8 @@ def sweep(
       perfdoctor sweep --endpoint http://127.0.0.1:8000 --slo 'ttft_p95<500ms,tpot_p95<50ms'
 
       perfdoctor sweep --endpoint http://127.0.0.1:8000 --rate 1,2,5 --json
+
+      perfdoctor sweep --endpoint http://127.0.0.1:8000 --max-rate 64/s --slo 'ttft_p95<500ms'
     """
     from perfdoctor import sweep_commands
     from perfdoctor.model import Load, Scenario
@@ -95,18 +104,27 @@ def _plan(scenario: Scenario, given: Given) -> Plan:
         )
     rates = values.rate_levels(given["rate"]) if "rate" in given else None
     users = values.whole_levels(given["concurrency"]) if "concurrency" in given else None
-    if load.arrival != "closed" and rates is None:
-        raise UsageError("a sweep over a rate needs its levels", "", "add --rate 1,2,5")
-    if "max_concurrency" in given and (rates or users):
+    if load.arrival != "closed" and rates is None and "max_rate" not in given:
         raise UsageError(
-            "--max-concurrency does not go with levels of your own",
+            "a sweep over a rate needs its levels", "", "add --rate 1,2,5 or where it ends, --max-rate 64/s"
+        )
+    ends = [f"--{name.replace('_', '-')}" for name in ("max_concurrency", "max_rate") if name in given]
+    if ends and (rates or users):
+        raise UsageError(
+            f"{ends[0]} does not go with levels of your own",
             "It is where doubling ends.",
             "leave one of the two out",
         )
+    if len(ends) > 1:
+        raise UsageError(
+            "--max-concurrency does not go with --max-rate",
+            "A sweep is over users or over a rate.",
+            "leave one of the two out",
+        )
     return Plan(
-        over="rate" if rates else "concurrency",
+        over="rate" if load.arrival != "closed" else "concurrency",
         levels=rates or users,
-        most=given.get("max_concurrency", MOST),
+        most=load.rate if load.rate and not rates else given.get("max_concurrency", MOST),
         has_slo=load.slo is not None,
         counted=load.requests is not None,
     )

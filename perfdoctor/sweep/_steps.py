@@ -12,24 +12,25 @@ from dataclasses import dataclass
 from typing import Literal
 
 from perfdoctor.model import Over, SweepLevel
-from perfdoctor.sweep._knee import find_knee
+from perfdoctor.sweep._knee import find_knee, kept_up
 
 ENOUGH = 20  # requests below which a p95 is the largest value
 FINE = 0.05  # of a number of users: from 40 on one more is nothing that a run can show
 FINE_RATE = 0.10  # of a rate
 MOST_BETWEEN = 8  # halvings: from 256 users down to 1
+DOUBLINGS = 6  # of a rate, up to its limit
 
 Why = Literal["given", "doubled", "repeated", "between"]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`levels` None: doubling from 1, up to `most`. `has_slo`: levels between are looked for. `counted`: each
-    level ends by its number of requests, however few."""
+    """`levels` None: doubling up to `most`, from 1 user or a 64th of the highest rate. `has_slo`: levels
+    between are looked for. `counted`: each level ends by its number of requests, however few."""
 
     over: Over = "concurrency"
     levels: tuple[float, ...] | None = None
-    most: int = 256
+    most: float = 256
     has_slo: bool = False
     counted: bool = False
 
@@ -81,7 +82,7 @@ def _grow(plan: Plan, rows: Sequence[SweepLevel]) -> Step | End:
         return Step(left[0], "given") if left else End("all levels were run")
     grown = [row for row in rows if row.why in ("doubled", "repeated")]
     if not grown:
-        return Step(1.0, "doubled")
+        return Step(1.0 if plan.over == "concurrency" else plan.most / 2**DOUBLINGS, "doubled")
     last = max((row for row in grown if not row.repeated), key=lambda row: row.level)
     end = _end_of_growth(plan, last, rows)
     if end is not None:
@@ -97,11 +98,21 @@ def _end_of_growth(plan: Plan, last: SweepLevel, rows: Sequence[SweepLevel]) -> 
         return End(f"at {at} the measurement cannot be trusted: {'; '.join(last.trust.reasons)}")
     if plan.has_slo and (last.slo == "missed" or last.slo_met is False):
         return End(f"the SLO is missed at {at}")
-    if not plan.has_slo and find_knee(plan.over, rows).status == "found":
-        return End(f"the knee is passed: {at} brought hardly more throughput")
+    if not plan.has_slo and (passed := _passed(plan, last, rows)):
+        return passed
     if last.level >= plan.most:
-        return End(f"--max-concurrency {plan.most} is reached")
+        flag = "--max-concurrency" if plan.over == "concurrency" else "--max-rate"
+        return End(f"{flag} {plan.most:g} is reached")
     return None
+
+
+def _passed(plan: Plan, last: SweepLevel, rows: Sequence[SweepLevel]) -> End | None:
+    """Whether more load would tell nothing of the knee. A rate may be too high from the first level on."""
+    at = named(plan.over, last.level)
+    if plan.over == "rate":
+        return None if kept_up(last) else End(f"the server did not keep up with {at}")
+    found = find_knee(plan.over, rows).status == "found"
+    return End(f"the knee is passed: {at} brought hardly more throughput") if found else None
 
 
 def _between(plan: Plan, rows: Sequence[SweepLevel]) -> Step | None:

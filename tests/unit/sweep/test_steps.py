@@ -57,6 +57,18 @@ def test_doubling_ends_at_its_limit():
     assert "--max-concurrency 20" in reason
 
 
+def test_a_rate_is_doubled_until_it_is_not_kept_up_with():
+    """From a 64th of the highest; of 10/s 60 % are served, and with an SLO only that decides."""
+    plan = Plan("rate", most=80.0)
+    rows, reason = play(plan, lambda rate, why: {"served_share": min(1.0, 6 / rate)})
+
+    assert [1.25, 2.5, 5, 10] == levels(rows)
+    assert "did not keep up with 10/s" in reason
+    assert 80 == play(plan, lambda rate, why: {"served_share": 1.0})[0][-1].level
+    assert "--max-rate 80 is" in play(plan, lambda rate, why: {"served_share": 1.0})[1]
+    assert [80, 60, 70, 75] == levels(play(Plan("rate", most=80.0, has_slo=True), within(76))[0])[6:]
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 11, 23, 37])
 def test_bisection_finds_the_highest_number_of_users(limit: int):
     """To the user, below 40; the next higher one was seen to miss it."""
