@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 FAST := $(BIN)/python -m pytest -q -m "not server and not slow"
 
-.PHONY: help demo test check check-code check-contracts schemas bench scenarios dist clean
+.PHONY: help demo test test-units test-contracts check check-code check-contracts schemas bench scenarios dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -28,7 +28,14 @@ demo: $(VENV)/.local ## set up, diagnose the built-in tiny model, name the repor
 	@echo "HTML report: $$(ls -td perfdoctor-runs/*/report.html | head -n 1)"
 
 test: $(VENV)/.dev ## set up and run the whole test suite
-	$(BIN)/python -m pytest tests
+	@$(MAKE) --no-print-directory -j2 -O test-units test-contracts
+	$(BIN)/python -m pytest tests/e2e
+
+test-units: $(VENV)/.dev
+	$(BIN)/python -m pytest -q tests/unit tests/cases
+
+test-contracts: $(VENV)/.dev # these mostly wait, so they run beside the others
+	$(BIN)/python -m pytest -q tests/contract
 
 check: $(VENV)/.dev ## format, lint, types, import contracts, the fast tests
 	@$(MAKE) --no-print-directory -j2 -O check-code check-contracts
