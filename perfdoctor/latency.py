@@ -137,18 +137,28 @@ def inter_token(record: RequestRecord) -> list[float]:
     return found
 
 
+def _pool_wait(record: RequestRecord) -> float | None:
+    return _span(record.sent_s, record.written_s if record.dialled_s is None else record.dialled_s)
+
+
+def _handshake(record: RequestRecord) -> float | None:
+    """Without TLS a connection stands with its TCP."""
+    return None if record.connected_s == record.tcp_s else _span(record.tcp_s, record.connected_s)
+
+
+# The way of a request before and around its answer, by the names of STAGES.
+OF_STAGE: dict[str, Callable[[RequestRecord], float | None]] = {
+    "pool_wait": _pool_wait,
+    "connect": lambda r: _span(r.dialled_s, r.tcp_s),
+    "tls": _handshake,
+    "headers": lambda r: _span(r.written_s, r.headers_s),
+    "first_byte": lambda r: _span(r.headers_s, r.first_event_s),
+    "transfer": lambda r: _span(r.first_event_s, r.end_s),
+}
+
+
 def stages(record: RequestRecord) -> dict[str, float | None]:
-    """The way of a request before and around its answer, by STAGES. Without TLS one stands with its TCP."""
-    dialled = record.dialled_s
-    secured = record.connected_s if record.connected_s != record.tcp_s else None
-    return {
-        "pool_wait": _span(record.sent_s, record.written_s if dialled is None else dialled),
-        "connect": _span(dialled, record.tcp_s),
-        "tls": _span(record.tcp_s, secured),
-        "headers": _span(record.written_s, record.headers_s),
-        "first_byte": _span(record.headers_s, record.first_event_s),
-        "transfer": _span(record.first_event_s, record.end_s),
-    }
+    return {name: of(record) for name, of in OF_STAGE.items()}
 
 
 def ok_records(records: Iterable[RequestRecord]) -> tuple[RequestRecord, ...]:

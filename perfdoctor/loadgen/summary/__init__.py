@@ -167,12 +167,8 @@ def _with_failures(e2e: Spread, answered: Sequence[RequestRecord], failed: int) 
 
 def _stages(answered: Sequence[RequestRecord]) -> dict[str, Spread]:
     """Only those that some request went through."""
-    values: dict[str, list[float]] = {name: [] for name in latency.STAGES}
-    for record in answered:
-        for name, value in latency.stages(record).items():
-            if value is not None:
-                values[name].append(value)
-    return {name: stats.spread(found) for name, found in values.items() if found}
+    found = {name: _spread(answered, of) for name, of in latency.OF_STAGE.items()}
+    return {name: spread for name, spread in found.items() if spread.n}
 
 
 def _first_messages(failed: Sequence[RequestRecord]) -> dict[str, str]:
