@@ -1,6 +1,7 @@
 """One request as a flat row: its instants, the durations computed from them, and what it was.
 
-Instants are seconds since the run's monotonic zero, durations seconds; an empty cell is what did not happen.
+Names end in their unit. Instants are seconds since the run's monotonic zero, durations seconds, by the
+definitions of latency.py; an empty cell is what did not happen.
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ ABOUT = (
     "head_chunks", "turn", "worker", "prompt_hash", "error",
 )  # fmt: skip
 DURATIONS = ("ttft", "ttfa", "tpot", "e2e", "ttft_from_schedule", "ttfa_from_schedule", "e2e_from_schedule")
-COLUMNS = ("id", "phase", *INSTANTS, *DURATIONS, *latency.STAGES, *ABOUT)
+COLUMNS = (
+    "id",
+    "phase",
+    *INSTANTS,
+    *(f"{name}_s" for name in DURATIONS),
+    *(f"stage_{name}_s" for name in latency.STAGES),  # `headers_s` is an instant
+    *ABOUT,
+)
 BATCH = 1000  # rows that are held as text at once
 
 Row = tuple[Cell, ...]

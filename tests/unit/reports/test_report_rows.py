@@ -38,14 +38,34 @@ def test_a_csv_row_holds_instants_and_durations():
     row, unsent = table(ANSWER, UNSENT)
 
     assert ("7", "1.0", "1.0", "3.0", "1.0") == (
-        row["id"], row["sent_s"], row["ttft"], row["e2e"], row["tpot"],
+        row["id"], row["sent_s"], row["ttft_s"], row["e2e_s"], row["tpot_s"],
     )  # fmt: skip
     assert ("1.5", "0.25", "", "ok", "True") == (
-        row["ttft_from_schedule"], row["pool_wait"], row["connect"], row["outcome"], row["reused"],
+        row["ttft_from_schedule_s"], row["stage_pool_wait_s"], row["stage_connect_s"], row["outcome"], row["reused"],
     )  # fmt: skip
     assert ("9.0", "", "", "not_sent") == (
-        unsent["due_s"], unsent["sent_s"], unsent["ttft"], unsent["outcome"],
+        unsent["due_s"], unsent["sent_s"], unsent["ttft_s"], unsent["outcome"],
     )  # fmt: skip
+
+
+def test_every_number_says_its_unit():
+    """Seconds, bytes, tokens; a count, a status and a name need none."""
+    plain = {
+        "id",
+        "body_bytes",
+        "reads",
+        "redialled",
+        "reused",
+        "turn",
+        "worker",
+        "status",
+        "head_chunks",
+        "censored",
+    }
+    words = {"phase", "token_source", "finish_reason", "outcome", "prompt_hash", "error"}
+
+    assert all(name.endswith(("_s", "_tokens")) for name in set(COLUMNS) - plain - words)
+    assert len(COLUMNS) == len(set(COLUMNS))
 
 
 def test_a_run_without_requests_is_a_head_alone():
@@ -77,7 +97,7 @@ def test_a_jsonl_line_gives_back_the_record():
         known = {name: getattr(record, name) for name in record.__struct_fields__ if name not in left_out}
 
         assert known == {name: row[name] for name in known}
-        assert latency.e2e(record) == row["e2e"]
+        assert latency.e2e(record) == row["e2e_s"]
 
 
 def test_the_prompts_tail_is_left_out_of_rows_too():
@@ -85,5 +105,5 @@ def test_the_prompts_tail_is_left_out_of_rows_too():
     echoed = msgspec.structs.replace(ANSWER, first_text="\n", output_tokens=2, finish_reason="length")
 
     assert [2.0] * 3 == [
-        json.loads(line)["ttft"] for line in jsonl.render(bundle(*[echoed] * 3)).splitlines()
+        json.loads(line)["ttft_s"] for line in jsonl.render(bundle(*[echoed] * 3)).splitlines()
     ]
