@@ -41,7 +41,8 @@ def test_a_csv_row_holds_instants_and_durations():
         row["id"], row["sent_s"], row["ttft_s"], row["e2e_s"], row["tpot_s"],
     )  # fmt: skip
     assert ("1.5", "0.25", "", "ok", "True") == (
-        row["ttft_from_schedule_s"], row["stage_pool_wait_s"], row["stage_connect_s"], row["outcome"], row["reused"],
+        row["ttft_from_schedule_s"], row["stage_pool_wait_s"], row["stage_connect_s"],
+        row["outcome"], row["reused"],
     )  # fmt: skip
     assert ("9.0", "", "", "not_sent") == (
         unsent["due_s"], unsent["sent_s"], unsent["ttft_s"], unsent["outcome"],
