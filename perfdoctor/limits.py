@@ -189,8 +189,8 @@ def _why_missing(metric: str, summary: LoadSummary) -> str:
     name, _, statistic = metric.rpartition("_")
     if metric not in _RATES and statistic in _STATISTICS:
         return _why_empty(getattr(summary, name), statistic)
-    if metric in ("goodput", "good_share") and summary.slo is None:
-        return "it needs an SLO"
+    if metric in ("goodput", "good_share") and (summary.slo is None or summary.requests.ok):
+        return "it needs an SLO" if summary.slo is None else "no request has what the SLO asks of each"
     if metric in _SHARES:
         return "no request ended"
     if metric == "sent_per_s" and summary.arrivals is None:
@@ -214,6 +214,18 @@ def _error_rate(summary: LoadSummary) -> float | None:
     """Failed requests of those that ended by themselves."""
     ended = summary.requests.ok + sum(summary.requests.failed.values())
     return sum(summary.requests.failed.values()) / ended if ended else None
+
+
+def can_be_asked(records: Sequence[RequestRecord], limits: Sequence[Limit]) -> bool:
+    """Whether some answer has each quantity that the limits ask of one request; true where none succeeded.
+
+    Answers in one piece have no first token: to call them all bad would blame the server for the load.
+    """
+    answered = latency.ok_records(records)
+    names = {limit.metric.rpartition("_")[0] for limit in limits} & set(latency.OF_REQUEST) - set(_PACES)
+    return (
+        all(any(latency.OF_REQUEST[name](r) is not None for r in answered) for name in names) or not answered
+    )
 
 
 def is_good(record: RequestRecord, limits: Sequence[Limit]) -> bool:

@@ -110,13 +110,14 @@ def with_slo(
 
     wanted = limits.parse(text)
     ended = [r for r in steady if not r.censored]
+    asked = limits.can_be_asked(ended, wanted)
     good = [r for r in ended if limits.is_good(r, wanted)]
     inside = [r for r in good if window and r.end_s is not None and window[0] < r.end_s <= window[1]]
     width_s = window[1] - window[0] if window else 0.0
     result = SloResult(
         text=text,
-        goodput_per_s=len(inside) / width_s if width_s > 0 else None,
-        good_share=len(good) / len(ended) if ended else None,
+        goodput_per_s=len(inside) / width_s if asked and width_s > 0 else None,
+        good_share=len(good) / len(ended) if asked and ended else None,
     )
     summary = msgspec.structs.replace(summary, slo=result)
     terms = tuple(limits.test(limit, summary) for limit in wanted)

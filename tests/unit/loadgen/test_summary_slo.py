@@ -52,3 +52,26 @@ def test_requests_still_open_are_no_part_of_the_share():
     cut = request(3, 3.05, outcome="cancelled", censored=True)
 
     assert 2 / 3 == summary([*RECORDS[:3], cut], slo="ttft_p50<=101ms").slo.good_share
+
+
+def test_what_no_answer_can_have_makes_none_of_them_bad():
+    """Answers in one piece have no first token: goodput has no value, not 0, and nobody passes."""
+    whole = [request(n, end_s=n + 1.0, output=4) for n in range(3)]
+    slo = summary(whole, slo="ttft_p95<1s,goodput>0").slo
+
+    assert (None, None, None) == (slo.goodput_per_s, slo.good_share, slo.met)
+    assert "what the SLO asks" in slo.terms[1].missing
+
+
+def test_where_nothing_succeeded_nothing_was_good():
+    """Zero, and known."""
+    slo = summary([failed(0, 1), failed(1, 2)], slo="ttft_p95<1s").slo
+
+    assert (0.0, 0.0) == (slo.goodput_per_s, slo.good_share)
+
+
+def test_a_single_token_has_no_pace_and_is_good():
+    """Not even where all of them are single."""
+    slo = summary([request(0, 1), request(1, 2)], slo="tpot_p95<1s").slo
+
+    assert 1.0 == slo.good_share
