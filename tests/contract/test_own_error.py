@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 
+import jsonschema
 import pytest
 
 from perfdoctor import trust
+from perfdoctor.calibration import conclude
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen import loop
 from perfdoctor.loadgen.calibrate import _level
 from perfdoctor.loadgen.driver import Driver, Stage
 from perfdoctor.model import CalibrationLevel, ClientFacts, Load, Prompts, RequestRecord, Target, Trust
+from perfdoctor.reports import _schemas
+from perfdoctor.reports import json as reports_json
 
 pytestmark = pytest.mark.server
 STREAMS, TOKENS_PER_S, TOKENS = 32, 50.0, 50
@@ -97,9 +102,14 @@ def spin(over: threading.Event) -> None:
 
 
 def test_what_is_not_paced_shows_who_is_busier() -> None:
-    """As fast as both can: nothing is lost on the way, and more comes than of any paced level here."""
+    """As fast as both can: nothing is lost on the way, and more comes than of any paced level here. What is
+    made of it is the published JSON."""
     level = _level.drive(4, None, 1000)
+    found = conclude([_level.drive(2, TOKENS_PER_S, 10), level], 2, "raw")
 
     assert (4000, 0) == (level.events, level.lost)
     assert level.limit in ("client", "server")
-    assert (level.events_per_s or 0) > 2000
+    assert 2000 < (found.peak_events_per_s or 0)
+    jsonschema.validate(
+        json.loads(reports_json.encode(found)), json.loads(_schemas.generate()["calibration.schema.json"])
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from perfdoctor import latency, stats, trust, units
+from perfdoctor import interrupts, latency, stats, trust, units
 from perfdoctor.clock import Clock
 from perfdoctor.errors import CannotJudge
 from perfdoctor.loadgen import loop
@@ -83,8 +84,26 @@ def drive(streams: int, tokens_per_s: float | None, tokens: int) -> CalibrationL
 
 
 async def _drive(target: Target, load: Load, clock: Clock, records: list[RequestRecord]) -> ClientFacts:
+    """Raises KeyboardInterrupt at its end if one was asked for: inside a callback it could get lost."""
     async with Driver(target, load, clock, records.append) as driver:
-        await driver.run_stage(Stage("steady", load.concurrency, requests=load.requests))
+        running, asked = asyncio.get_running_loop(), asyncio.Event()
+
+        def stop() -> None:
+            asked.set()
+            interrupts.note()
+            driver.request_stop()
+            driver.request_stop()  # the second cancels what is open
+
+        with interrupts.kept():
+            for number in interrupts.heeded():
+                running.add_signal_handler(number, stop)
+            try:
+                await driver.run_stage(Stage("steady", load.concurrency, requests=load.requests))
+            finally:
+                for number in interrupts.heeded():
+                    running.remove_signal_handler(number)
+        if asked.is_set():
+            raise KeyboardInterrupt
         return driver.client_facts()
 
 
