@@ -109,7 +109,7 @@ def check(ended: Ended, words: list[str]) -> None:
         assert counts["total"] == counts["ok"] + sum(counts["failed"].values()) + counts["censored"], said
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(14))
 def test_any_orders_to_any_server(server: truth.Truth, capsys: pytest.CaptureFixture[str], seed: int):
     """And what was recorded can be shown in every form."""
     words = ["load-test", *drawn(seed, server), "--json"]
@@ -128,9 +128,8 @@ def test_any_orders_to_any_server(server: truth.Truth, capsys: pytest.CaptureFix
             assert KEY.encode() not in path.read_bytes(), path
 
 
-@pytest.mark.parametrize("seed", [53, 55])
-def test_a_diagnosis_by_any_orders(server: truth.Truth, capsys: pytest.CaptureFixture[str], seed: int):
+def test_a_diagnosis_by_any_orders(server: truth.Truth, capsys: pytest.CaptureFixture[str]):
     """The same load with the machine watched."""
-    words = ["diagnose", *drawn(seed, server), "--no-experiments", "--json"]
+    words = ["diagnose", *drawn(53, server), "--no-experiments", "--json"]
 
     check(perfdoctor(capsys, *words), words)
