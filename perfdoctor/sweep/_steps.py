@@ -1,6 +1,6 @@
 """Which level comes next, and why there is none. Pure.
 
-given levels, or 1 2 4 8 ...       until the knee is passed, or with an SLO until that is missed
+given levels, or 1 2 4 8 ...       until the knee is passed by two doublings, or with an SLO until that is missed
 one level again, longer            once, where too few requests were made to say what was asked
 with an SLO: levels between        the highest that is within, and the lowest above it that is not, halved
 """
@@ -18,6 +18,9 @@ ENOUGH = 20  # requests below which a p95 is the largest value
 FINE = 0.05  # of a number of users: from 40 on one more is nothing that a run can show
 FINE_RATE = 0.10  # of a rate
 MOST_BETWEEN = 8  # halvings: from 256 users down to 1
+# Doublings: llama.cpp on one thread does 34, 33, 39, 44, 42 requests/s at 1, 2, 4, 8, 16 users, so that one
+# level without a gain is no knee yet.
+FAR = 4  # times the knee
 DOUBLINGS = 6  # of a rate, up to its limit
 
 Why = Literal["given", "doubled", "repeated", "between"]
@@ -111,8 +114,9 @@ def _passed(plan: Plan, last: SweepLevel, rows: Sequence[SweepLevel]) -> End | N
     at = named(plan.over, last.level)
     if plan.over == "rate":
         return None if kept_up(last) else End(f"the server did not keep up with {at}")
-    found = find_knee(plan.over, rows).status == "found"
-    return End(f"the knee is passed: {at} brought hardly more throughput") if found else None
+    knee = find_knee(plan.over, rows)
+    passed = knee.level is not None and last.level >= FAR * knee.level
+    return End(f"the knee is passed: {at} brought hardly more throughput") if passed else None
 
 
 def _between(plan: Plan, rows: Sequence[SweepLevel]) -> Step | None:

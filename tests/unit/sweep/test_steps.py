@@ -10,6 +10,7 @@ import sweep_cases as cases
 from msgspec.structs import replace
 
 from perfdoctor.model import Load, SweepLevel, Trust
+from perfdoctor.sweep._knee import find_knee
 from perfdoctor.sweep._loads import load_of, times_longer
 from perfdoctor.sweep._steps import End, Plan, Step, next_step
 from perfdoctor.sweep._within import find_within
@@ -41,12 +42,22 @@ def within(limit: float) -> Server:
     return lambda level, why: {"slo": "met" if level <= limit else "missed", "slo_met": level <= limit}
 
 
-def test_doubling_ends_one_level_after_the_knee():
-    """Four at once: eight bring nothing more."""
+def test_doubling_ends_two_levels_after_the_knee():
+    """Four at once: eight bring nothing more, and sixteen neither."""
     rows, reason = play(Plan(), slots(4))
 
-    assert [1, 2, 4, 8] == levels(rows)
-    assert "knee is passed" in reason and "8 users" in reason
+    assert [1, 2, 4, 8, 16] == levels(rows)
+    assert "knee is passed" in reason and "16 users" in reason
+
+
+def test_a_dip_is_no_knee():
+    """Two at once cost more than they gain, and eight are served best: as seen of llama.cpp."""
+    seen = {1: 34.2, 2: 33.0, 4: 39.1, 8: 44.4, 16: 42.1, 32: 43.0}
+
+    rows, _ = play(Plan(), lambda level, why: {"requests_per_s": seen[int(level)]})
+
+    assert [1, 2, 4, 8, 16, 32] == levels(rows)
+    assert 8 == find_knee("concurrency", rows).level
 
 
 def test_doubling_ends_at_its_limit():
@@ -147,7 +158,7 @@ def test_a_spoilt_level_is_run_again_before_it_ends_the_sweep():
     )
     twice, reason = play(Plan(), lambda n, why: slots(99)(n, why) | ({"trust": hiccup} if n == 8 else {}))
 
-    assert [1, 2, 2, 4, 8] == levels(once)
+    assert [1, 2, 2, 4, 8, 16] == levels(once)
     assert [1, 2, 4, 8, 8] == levels(twice)
     assert "cannot be trusted: the load generator used 95 %" in reason
 
@@ -158,8 +169,8 @@ def test_too_few_requests_for_a_p95_are_run_longer():
     def few(level: float, why: str) -> dict[str, Any]:
         return slots(1)(level, why) | {"requests": 20 if why == "repeated" else 19}
 
-    assert [1, 1, 2, 2] == levels(play(Plan(), few)[0])
-    assert [1, 2] == levels(play(Plan(counted=True), few)[0])
+    assert [1, 1, 2, 2, 4, 4] == levels(play(Plan(), few)[0])
+    assert [1, 2, 4] == levels(play(Plan(counted=True), few)[0])
 
 
 @pytest.mark.parametrize("plan", [Plan(), Plan(levels=(1.0, 2.0, 4.0)), Plan(has_slo=True)])
