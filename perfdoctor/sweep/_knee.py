@@ -70,15 +70,17 @@ def _of_users(rows: Sequence[SweepLevel], empty: Knee) -> Knee:
             if at == len(rows) - 1
             else f"{top:g} users is too near {found.level:g} to say that more would gain nothing",
         )
-    share = (found.requests_per_s or 0.0) / highest
+    share = units.share((found.requests_per_s or 0.0) / highest)
+    highest_text = f"{units.number(highest)} requests/s at {most.level:g} users"
     return _with(
         empty,
         status="found",
         level=found.level,
         between=(rows[at - 1].level, found.level) if at else None,
         requests_per_s=found.requests_per_s,
-        reason=f"{units.share(share)} of the highest throughput, {units.number(highest)} requests/s "
-        f"at {most.level:g} users",
+        reason="the highest of all levels"
+        if found is most
+        else f"{share} of the highest throughput, {highest_text}",
     )
 
 

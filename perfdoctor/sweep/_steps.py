@@ -1,6 +1,6 @@
 """Which level comes next, and why there is none. Pure.
 
-given levels, or 1 2 4 8 ...       until the knee is passed by two doublings, or with an SLO until that is missed
+given levels, or 1 2 4 8 ...       until twice past the knee, or with an SLO until that is missed
 one level again, longer            once, where too few requests were made to say what was asked
 with an SLO: levels between        the highest that is within, and the lowest above it that is not, halved
 """
