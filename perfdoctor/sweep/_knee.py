@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from perfdoctor import units
 from perfdoctor.model import Knee, Over, SweepLevel
 from perfdoctor.sweep._backlog import LEAST
@@ -63,7 +65,7 @@ def _of_users(rows: Sequence[SweepLevel], empty: Knee) -> Knee:
     at = next(i for i, row in enumerate(rows) if (row.requests_per_s or 0.0) >= SHARE * highest)
     found, top = rows[at], rows[-1].level
     if top < PASSED * found.level:
-        return _with(
+        return msgspec.structs.replace(
             empty,
             status="not_reached",
             reason=f"throughput still rose at {top:g}, the highest level that was tried"
@@ -72,7 +74,7 @@ def _of_users(rows: Sequence[SweepLevel], empty: Knee) -> Knee:
         )
     share = units.share((found.requests_per_s or 0.0) / highest)
     highest_text = f"{units.number(highest)} requests/s at {most.level:g} users"
-    return _with(
+    return msgspec.structs.replace(
         empty,
         status="found",
         level=found.level,
@@ -87,19 +89,21 @@ def _of_users(rows: Sequence[SweepLevel], empty: Knee) -> Knee:
 def _of_rates(usable: Sequence[SweepLevel], empty: Knee) -> Knee:
     rows = [row for row in usable if row.served_share is not None]
     if not rows:
-        return _with(empty, reason=f"no rate had the {LEAST} answers that tell whether it was served")
+        return msgspec.structs.replace(
+            empty, reason=f"no rate had the {LEAST} answers that tell whether it was served"
+        )
     behind = next((i for i, row in enumerate(rows) if not kept_up(row)), None)
     if behind is None:
-        return _with(
+        return msgspec.structs.replace(
             empty, status="not_reached", reason=f"the server kept up with {rows[-1].level:g}/s, the highest"
         )
     if behind == 0:
-        return _with(
+        return msgspec.structs.replace(
             empty,
             reason=f"the server did not keep up even with {rows[0].level:g}/s, the lowest rate that was run",
         )
     found, over = rows[behind - 1], rows[behind]
-    return _with(
+    return msgspec.structs.replace(
         empty,
         status="found",
         level=found.level,
@@ -112,9 +116,3 @@ def _of_rates(usable: Sequence[SweepLevel], empty: Knee) -> Knee:
 def kept_up(row: SweepLevel) -> bool:
     """Whether a rate was served as it came; what is still under way when the load ends is no shortfall."""
     return row.served_share is None or row.served_share >= SHARE
-
-
-def _with(knee: Knee, **changes: object) -> Knee:
-    import msgspec
-
-    return msgspec.structs.replace(knee, **changes)

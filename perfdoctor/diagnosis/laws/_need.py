@@ -1,9 +1,11 @@
-"""A number a law rests on."""
+"""What the laws share: a number that one rests on, and how far it may be off."""
 
 from __future__ import annotations
 
 from perfdoctor.diagnosis.measure import Table
 from perfdoctor.diagnosis.observations import NoValue
+
+ROUNDING = 1.05
 
 
 def need(table: Table, name: str) -> float:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from perfdoctor import units
-from perfdoctor.diagnosis.laws._need import need
+from perfdoctor.diagnosis.laws._need import ROUNDING, need
 from perfdoctor.diagnosis.measure import Table
 from perfdoctor.diagnosis.observations import NoValue, Observations
 from perfdoctor.diagnosis.signals import step
 from perfdoctor.model import Violation
 
-ROUNDING = 1.05
 CPU_COPY_SLACK = 1.5  # reading alone outruns the calibrated copy, which also writes
 CACHE_BYTES = 64e6  # guess: weights smaller than this may stay in a CPU's caches
 

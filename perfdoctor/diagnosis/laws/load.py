@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from perfdoctor import units
 from perfdoctor.diagnosis import counted
-from perfdoctor.diagnosis.laws._need import need
+from perfdoctor.diagnosis.laws._need import ROUNDING, need
 from perfdoctor.diagnosis.measure import Table
 from perfdoctor.diagnosis.observations import Observations
 from perfdoctor.model import Violation
 
-ROUNDING = 1.05
 FOREIGN_LOAD = 1.5  # guess: half again as many requests inside the server as we have open
 CLOCK_S = 0.001  # two clocks' reading
 

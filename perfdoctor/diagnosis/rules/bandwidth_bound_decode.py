@@ -15,6 +15,7 @@ Weights that fit in a CPU's caches are not judged. `utilization.memory` is never
 """
 
 from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, at_least, below, first_known
+from perfdoctor.diagnosis.rules._conditions import CLIENT_LIMITED
 
 DRAM_BUSY = at_least("gpu.dram_active.decode.p50", 0.623, source="0.7 of a copy, which reads 0.89 on an H200")
 
@@ -69,10 +70,7 @@ RULE = Rule(
                 "cpu.serving.runq_wait.share", 0.10, source="guess; one busy rival on the core makes 0.5"
             ),
         ),
-        Neighbour(
-            "client-limited",
-            at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
-        ),
+        CLIENT_LIMITED,
     ),
     says=(
         "Memory-bound decode: a token reads {step.bytes}, {roof.implied.rate} at this pace",

@@ -11,6 +11,7 @@ longer.
 """
 
 from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, any_of, at_least, below
+from perfdoctor.diagnosis.rules._conditions import CLIENT_LIMITED
 
 RULE = Rule(
     cls="compute-prefill",
@@ -34,10 +35,7 @@ RULE = Rule(
             below("prefill.stretch", 1.2, source="guess: twice the prompt costs no more to start"),
             refutes=True,
         ),
-        Neighbour(
-            "client-limited",
-            at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
-        ),
+        CLIENT_LIMITED,
     ),
     experiment=at_least("prefill.stretch", 1.6, source="twice the prompt takes most of twice the time"),
     says=(

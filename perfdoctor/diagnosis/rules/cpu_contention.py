@@ -10,8 +10,9 @@ its own use of it, and from a server with more threads than cores by how little 
 """
 
 from perfdoctor.diagnosis.rule import Neighbour, Rule, at_least, below
+from perfdoctor.diagnosis.rules._conditions import CPU_WAIT
 
-WAITS = at_least("cpu.serving.runq_wait.share", 0.25, source="guess: a free CPU would give 1.33 x")
+WAITS = at_least("cpu.serving.runq_wait.share", CPU_WAIT, source="guess: a free CPU would give 1.33 x")
 QUOTA = at_least("cpu.quota.throttled.share", 0.10, source="guess: the quota ends a tenth of the periods")
 
 RULE = Rule(

@@ -12,6 +12,7 @@ for the interpreter's lock and for CPUs.
 """
 
 from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, at_least
+from perfdoctor.diagnosis.rules._conditions import CLIENT_LIMITED, CPU_CONTENDED, GIL_OTHERS
 
 RULE = Rule(
     cls="event-loop",
@@ -24,16 +25,13 @@ RULE = Rule(
     told_apart=(
         Neighbour(
             "gil-contention",
-            at_least("gil.other.share", 0.30, source="the limit of gil-contention"),
+            at_least("gil.other.share", GIL_OTHERS, source="the limit of gil-contention"),
         ),
         Neighbour(
             "cpu-contention",
-            at_least("cpu.serving.runq_wait.share", 0.25, source="the limit of cpu-contention"),
+            CPU_CONTENDED,
         ),
-        Neighbour(
-            "client-limited",
-            at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
-        ),
+        CLIENT_LIMITED,
     ),
     explains=("serial-server",),
     says=(

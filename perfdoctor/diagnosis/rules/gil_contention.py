@@ -12,8 +12,11 @@ others, from a loop that sleeps with the lock released.
 """
 
 from perfdoctor.diagnosis.rule import Neighbour, Rule, at_least
+from perfdoctor.diagnosis.rules._conditions import CLIENT_LIMITED, GIL_OTHERS
 
-OTHERS = at_least("gil.other.share", 0.30, source="guess: a third of the time the lock is in other hands")
+OTHERS = at_least(
+    "gil.other.share", GIL_OTHERS, source="guess: a third of the time the lock is in other hands"
+)
 
 RULE = Rule(
     cls="gil",
@@ -25,10 +28,7 @@ RULE = Rule(
             "cpu-contention",
             at_least("cpu.serving.runq_wait.share", 0.30, source="guess: waiting for a CPU is no small part"),
         ),
-        Neighbour(
-            "client-limited",
-            at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
-        ),
+        CLIENT_LIMITED,
     ),
     support=(at_least("gil.held.share", 0.60, source="guess: Python is most of the work"),),
     explains=(

@@ -10,7 +10,8 @@ Told apart from a limit on the number of requests (the cache is then not full) a
 time left (requests are admitted, and slow).
 """
 
-from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, any_of, at_least
+from perfdoctor.diagnosis.rule import Rule, all_of, any_of, at_least
+from perfdoctor.diagnosis.rules._conditions import CLIENT_LIMITED, KV_FULL, SOMEBODY_WAITS
 
 RULE = Rule(
     cls="kv-cache",
@@ -18,18 +19,13 @@ RULE = Rule(
     when=any_of(
         at_least("engine.preempted.share", 0.02, source="guess: one request in fifty is started over"),
         all_of(
-            at_least("engine.kv_usage.max", 0.95, source="guess: full but for the last block"),
-            at_least("engine.waiting.mean", 1.0, source="guess: somebody always waits"),
+            KV_FULL,
+            SOMEBODY_WAITS,
             at_least("server.queue.share", 0.10, source="guess: less is not worth a change"),
         ),
     ),
     cost=("server_queue",),
-    told_apart=(
-        Neighbour(
-            "client-limited",
-            at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
-        ),
-    ),
+    told_apart=(CLIENT_LIMITED,),
     explains=(
         "overload",
         "serial-server",

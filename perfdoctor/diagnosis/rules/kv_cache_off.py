@@ -12,6 +12,7 @@ by one request at a time.
 """
 
 from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, any_of, at_least
+from perfdoctor.diagnosis.rules._conditions import CPU_CONTENDED
 
 RULE = Rule(
     cls="kv-cache",
@@ -32,7 +33,7 @@ RULE = Rule(
     told_apart=(
         Neighbour(
             "cpu-contention",
-            at_least("cpu.serving.runq_wait.share", 0.25, source="the limit of cpu-contention"),
+            CPU_CONTENDED,
         ),
         Neighbour(
             "kv-cache-full",

@@ -16,6 +16,7 @@ launches release it, and one that is held while nobody asks is somebody else's.
 """
 
 from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, at_least, below, first_known, only_shows
+from perfdoctor.diagnosis.rules._conditions import CLIENT_LIMITED
 
 HOST_BUSY = at_least(
     "cpu.serving.busy.share", 0.80, source="measured on an H200: 26.8 of 26.9 ms a step on a CPU"
@@ -95,10 +96,7 @@ RULE = Rule(
             ),
             refutes=True,
         ),
-        Neighbour(
-            "client-limited",
-            at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
-        ),
+        CLIENT_LIMITED,
     ),
     says=(
         "Launch-bound: the GPU is busy only {step.device.share} of a {step.wall} decode step",

@@ -8,34 +8,39 @@ from too few slots for requests.
 """
 
 from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, at_least
+from perfdoctor.diagnosis.rules._conditions import (
+    CLIENT_LIMITED,
+    CPU_CONTENDED,
+    DEVICE_FULL,
+    KV_FULL,
+    SERVES_TOGETHER,
+    SOMEBODY_WAITS,
+)
 
 RULE = Rule(
     cls="overload",
     title="More is asked than the hardware can do",
     when=all_of(
         at_least("server.queue.share", 0.20, source="guess: less is not worth a change"),
-        at_least("server.batch.mean", 1.5, source="guess: between one and two at a time"),
-        at_least("server.saturation.share", 0.90, source="guess: next to nothing left"),
+        SERVES_TOGETHER,
+        DEVICE_FULL,
     ),
     cost=("server_queue",),
     told_apart=(
         Neighbour(
             "kv-cache",
             all_of(
-                at_least("engine.kv_usage.max", 0.95, source="guess: full but for the last block"),
-                at_least("engine.waiting.mean", 1.0, source="guess: somebody always waits"),
+                KV_FULL,
+                SOMEBODY_WAITS,
             ),
             refutes=True,
         ),
         Neighbour(
             "cpu-contention",
-            at_least("cpu.serving.runq_wait.share", 0.25, source="the limit of cpu-contention"),
+            CPU_CONTENDED,
             refutes=True,
         ),
-        Neighbour(
-            "client-limited",
-            at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
-        ),
+        CLIENT_LIMITED,
     ),
     says=(
         "Overloaded: {server.queue.share} of a request is queue on a device that is "

@@ -12,6 +12,7 @@ or less work for each token), from a full KV cache, which also makes requests wa
 """
 
 from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, any_of, at_least, below
+from perfdoctor.diagnosis.rules._conditions import CLIENT_LIMITED, DEVICE_FULL, KV_FULL, SERVES_TOGETHER
 
 SCALING = below(
     "throughput.scaling",
@@ -32,28 +33,25 @@ RULE = Rule(
         Neighbour(
             "overload",
             all_of(
-                at_least("server.batch.mean", 1.5, source="guess: between one and two at a time"),
-                at_least("server.saturation.share", 0.90, source="guess: next to nothing left"),
+                SERVES_TOGETHER,
+                DEVICE_FULL,
             ),
             refutes=True,
         ),
         Neighbour(
             "batching without gain",
-            at_least("server.batch.mean", 1.5, source="guess: between one and two at a time"),
+            SERVES_TOGETHER,
             instead="Overloaded: requests are served together and gain nothing by it, so serving more of "
             "them at a time will not help",
         ),
         Neighbour(
             "kv-cache",
             all_of(
-                at_least("server.batch.mean", 1.5, source="guess: between one and two at a time"),
-                at_least("engine.kv_usage.max", 0.95, source="guess: full but for the last block"),
+                SERVES_TOGETHER,
+                KV_FULL,
             ),
         ),
-        Neighbour(
-            "client-limited",
-            at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
-        ),
+        CLIENT_LIMITED,
     ),
     experiment=SCALING,
     says=(

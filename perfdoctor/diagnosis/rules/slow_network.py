@@ -10,7 +10,8 @@ Told apart from a server that queues by the server's own stamps, and from a slow
 health.
 """
 
-from perfdoctor.diagnosis.rule import Neighbour, Rule, any_of, at_least
+from perfdoctor.diagnosis.rule import Rule, any_of, at_least
+from perfdoctor.diagnosis.rules._conditions import CLIENT_LIMITED
 
 RULE = Rule(
     cls="network",
@@ -20,12 +21,7 @@ RULE = Rule(
         at_least("request.connect.share", 0.20, source="guess: less is not worth a change"),
     ),
     cost=("network", "connect"),
-    told_apart=(
-        Neighbour(
-            "client-limited",
-            at_least("client.cpu.share", 0.80, source="an event loop that busy queues its own reads"),
-        ),
-    ),
+    told_apart=(CLIENT_LIMITED,),
     says=(
         "Network: {cost.share} of a request passes between client and server",
         "{request.connect.share} of it connecting",

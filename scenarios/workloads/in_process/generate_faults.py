@@ -11,6 +11,14 @@ PERIOD_S = 1.0
 BLOCK = b"x" * 2**20  # hashlib releases the lock above 2,047 bytes
 
 
+def hash_blocks():
+    """Native code without end, with the interpreter lock released."""
+    import hashlib
+
+    while True:
+        hashlib.sha256(BLOCK).digest()
+
+
 def _each_token(generate, make):
     """`generate` with something done at each token; `make(model)` prepares it at the first call."""
     from transformers import LogitsProcessorList
@@ -100,13 +108,6 @@ def python_thread(generate, amount):
 
 def native_thread(generate, _):
     """A thread that computes without end, with the interpreter lock released."""
-
-    def hash_blocks():
-        import hashlib
-
-        while True:
-            hashlib.sha256(BLOCK).digest()
-
     return _before_first(generate, lambda _: _start(hash_blocks))
 
 

@@ -13,7 +13,6 @@ import threading
 import time
 
 START_S = 8.0
-BLOCK = b"x" * 2**20  # hashlib releases the lock above 2,047 bytes
 
 
 def _spin() -> None:
@@ -21,16 +20,11 @@ def _spin() -> None:
         sum(range(2000))
 
 
-def _hash() -> None:
-    import hashlib
-
-    while True:
-        hashlib.sha256(BLOCK).digest()
-
-
 def _run(work: str) -> None:
     time.sleep(START_S)
-    {"spin": _spin, "hash": _hash}[work]()
+    import generate_faults
+
+    {"spin": _spin, "hash": generate_faults.hash_blocks}[work]()
 
 
 class _After:
