@@ -54,7 +54,11 @@ def judge(name: str, rule: Rule, ground: Ground) -> Judgement:
 
 
 def _answered(name: str, rule: Rule, answer: Answer) -> Judgement:
-    return Judgement(RuleState(rule=name, cls=rule.cls, status=answer.status, reason=answer.reason))
+    return Judgement(_state(name, rule, answer))
+
+
+def _state(name: str, rule: Rule, answer: Answer) -> RuleState:
+    return RuleState(rule=name, cls=rule.cls, status=answer.status, reason=answer.reason, rows=rule.cost)
 
 
 def _found(
@@ -80,8 +84,7 @@ def _found(
         excluded=tuple(f"{n.name}: {a.reason}" for n, a in neighbours if a.status == "clear"),
         summary=_summary(rule, ground.table, cost, instead),
     )
-    state = RuleState(rule=name, cls=rule.cls, status="hit", reason=answer.reason)
-    return Judgement(state, finding, overruled=bool(instead))
+    return Judgement(_state(name, rule, answer), finding, overruled=bool(instead))
 
 
 def _evidence(rule: Rule, table: Table, answer: Answer) -> tuple[Evidence, ...]:

@@ -144,14 +144,21 @@ def _unresolved(grounds: Grounds) -> Verdict:
 
 
 def _unknown(grounds: Grounds) -> str:
-    """Rules that could not be judged; those of loading only where the run watched a model being loaded."""
-    names = [
-        s.rule
+    """Rules that could not be judged, those of the most time first; of loading only where it was watched."""
+    found = [
+        s
         for s in grounds.states
         if s.status == "unknown" and (grounds.loads_seen or s.cls not in LOAD_CLASSES)
     ]
+    names = [s.rule for s in sorted(found, key=lambda s: -_at_stake_s(grounds.ledger, s))]
     more = len(names) - NAMED
     return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _at_stake_s(ledger: Ledger, state: RuleState) -> float:
+    """The longest row of a request that the rule would explain, or that was not divided into those."""
+    whole = {row.partition(".")[0] for row in state.rows}
+    return max((row.seconds for row in ledger.mean if row.row in whole.union(state.rows)), default=0.0)
 
 
 def _value(grounds: Grounds, name: str) -> float | None:

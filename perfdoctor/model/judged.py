@@ -89,6 +89,7 @@ class RuleState(Record, frozen=True, kw_only=True):
     cls: str = msgspec.field(name="class")
     status: RuleStatus
     reason: str = ""
+    rows: tuple[str, ...] = ()  # of the ledger: the time that a hit would explain
 
 
 class Trust(Record, frozen=True, kw_only=True):
