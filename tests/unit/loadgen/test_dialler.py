@@ -134,6 +134,8 @@ def test_a_request_is_written_when_the_kernel_has_all_of_it(run):
             dialler.open()
             connection = await dialler.dial(dial)
             await connection.ask(body, Nothing(), None)
+            connection.close()
+            await asyncio.sleep(0.01)  # until the loop has let go of it
             return dial, connection.written_ns
 
         dial, written_ns = run(conduct())
