@@ -1,7 +1,8 @@
-"""The pages of `perfdoctor explain`: rules, fixes, signals, errors, measures and classes.
+"""The pages of `perfdoctor explain`: rules, fixes, signals, errors, measures, classes and documents' claims.
 
 Nothing is written here: a rule's page is its docstring and limits, a fix's its Markdown file, a signal's its
-function's docstring, an error's its class's docstring. A class's page is the list of what belongs to it.
+function's docstring, an error's its class's docstring. A class's page is the list of what belongs to it, a
+claim's what treats it.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from functools import partial
 from typing import Literal
 
 from perfdoctor import errors, latency, limits, registry, units
-from perfdoctor.diagnosis import measure, prescribe
+from perfdoctor.diagnosis import measure
+from perfdoctor.diagnosis.catalogue import Fix, load_fixes
+from perfdoctor.diagnosis.claims import Claim, load_claims
 from perfdoctor.diagnosis.measure import Measure
-from perfdoctor.diagnosis.prescribe import Fix
 from perfdoctor.diagnosis.rule import Limit, Rule
+from perfdoctor.reports import _words
 
 RULES = "perfdoctor.diagnosis.rules"
 _STATISTIC = re.compile(r"-(mean|min|max|p\d\d)$")
@@ -35,7 +38,7 @@ DOCUMENTS: Mapping[str, str] = {
 
 MEASURES: Mapping[str, str] = latency.DEFINITIONS | latency.STAGES | limits.DEFINITIONS
 
-Kind = Literal["rule", "fix", "signal", "error", "measure", "class"]
+Kind = Literal["rule", "fix", "signal", "error", "measure", "class", "claim"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def _folded(name: str) -> str:
 def _index() -> dict[str, Callable[[], Page]]:
     """Name to page. Where two kinds share a name the earlier kind keeps it (a rule before its class)."""
     rules = tuple(registry.discover(RULES, "RULE"))
-    fixes = prescribe.load_fixes()
+    fixes = load_fixes()
     classes = {c for f in fixes for c in f.classes} | {rule.cls for _, rule, _ in rules}
     entries: list[tuple[str, Callable[[], Page]]] = [
         *((name, partial(_rule_page, name, rule, text, fixes)) for name, rule, text in rules),
@@ -94,6 +97,10 @@ def _index() -> dict[str, Callable[[], Page]]:
             for c in sorted(classes)
         ),
     ]
+    claims = load_claims()
+    cited = {d for f in fixes for d in f.documents if " " not in d}  # the others are sections
+    rows = sorted(cited | claims.keys(), key=lambda row: (row[0] == "C", len(row), row))
+    entries += [(row, partial(_claim_page, row, claims.get(row), fixes)) for row in rows]
     found: dict[str, Callable[[], Page]] = {}
     for name, make in entries:
         found.setdefault(name, make)
@@ -109,7 +116,7 @@ def _rule_page(name: str, rule: Rule, text: str, fixes: Iterable[Fix]) -> Page:
     body += [_limit_line(limit) for limit in rule.limits()]
     if rule.told_apart:
         body += ["", "Told apart from: " + ", ".join(n.name for n in rule.told_apart)]
-    return Page("rule", name, title.rstrip("."), "\n".join(body + _fix_lists(rule.cls, fixes)))
+    return Page("rule", name, title.rstrip("."), "\n".join(body + _fix_lists(rule.cls, fixes, name)))
 
 
 def _limit_line(limit: Limit) -> str:
@@ -122,17 +129,36 @@ def _fix_page(fix: Fix) -> Page:
     facts = [
         ("Verdict", fix.verdict + (": never recommended" if fix.verdict == "refuted" else "")),
         ("Classes", ", ".join(fix.classes)),
+        ("Rules", ", ".join(fix.rules)),
         ("Engines", ", ".join(fix.engines) or "any"),
         ("Only if", fix.precondition),
         ("Not if", fix.contraindication),
         ("Risk", fix.risk),
-        ("Claimed", fix.claim),
+        ("Effects", _words.effects(fix.changes_output, fix.needs_restart, fix.first_call)),
+        ("Undo", fix.rollback),
+        ("Claimed", _claimed(fix)),
+        *(("Measured", _words.measured(one)) for one in fix.measured),
         ("Known", fix.source),
         ("Cited", _cited(fix.documents)),
         ("Instead", ", ".join(fix.instead)),
+        ("Settings", _settings(fix)),
     ]
     lines = [f"{label}: {text}" for label, text in facts if text]
     return Page("fix", fix.id, fix.title, "\n".join([*lines, "", fix.body, *_command_lines(fix)]))
+
+
+def _claimed(fix: Fix) -> str:
+    factors = ", ".join(f"{row}: {units.number(factor)}x" for row, factor in fix.promised.items())
+    return f"{fix.claim} ({factors})" if factors else fix.claim
+
+
+def _settings(fix: Fix) -> str:
+    """What the local server's settings are without the fix and with it."""
+    without, with_it = (
+        " ".join(f"{name}={value}" for name, value in asked.items()) or "as it is"
+        for asked in (fix.before, fix.switch)
+    )
+    return f"{without} against {with_it}" if fix.before or fix.switch else ""
 
 
 def _command_lines(fix: Fix) -> list[str]:
@@ -164,13 +190,22 @@ def _error_page(name: str, error: type[errors.PerfdoctorError]) -> Page:
     return Page("error", name, title.rstrip("."), f"{rest.strip()}\n\nExit code: {error.exit_code}".strip())
 
 
+def _claim_page(row: str, claim: Claim | None, fixes: Iterable[Fix]) -> Page:
+    title = claim.says if claim else f"Claim {_cited([row])}"
+    body = [claim.answer, "", f"See: {', '.join(claim.see) or 'nothing else'}"] if claim else []
+    for fix in fixes:
+        if row in fix.documents:
+            body += ["", f"## {fix.id} ({fix.verdict})", fix.title + ".", f"Claimed: {_claimed(fix)}"]
+    return Page("claim", row, title, "\n".join(body).strip())
+
+
 def _class_page(cls: str, rule_ids: Iterable[str], fixes: Iterable[Fix]) -> Page:
     judged = ", ".join(rule_ids) or "none yet"
     return Page("class", cls, f"Class {cls}", "\n".join([f"Judged by: {judged}", *_fix_lists(cls, fixes)]))
 
 
-def _fix_lists(cls: str, fixes: Iterable[Fix]) -> list[str]:
-    own = [f for f in fixes if cls in f.classes]
+def _fix_lists(cls: str, fixes: Iterable[Fix], rule: str | None = None) -> list[str]:
+    own = [f for f in fixes if cls in f.classes and (rule is None or rule in (f.rules or (rule,)))]
     lines: list[str] = []
     for heading, wanted in (("Fixes", True), ("Advice that does not hold", False)):
         chosen = [f for f in own if (f.verdict != "refuted") == wanted]

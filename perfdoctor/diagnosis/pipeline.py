@@ -136,4 +136,4 @@ def _with_fixes(rule: Rule, judged: judge.Judgement, facts: RunFacts, kept: Ledg
     if judged.overruled:
         return finding
     rows = kept.load if rule.of == "load" else kept.mean
-    return msgspec.structs.replace(finding, fixes=prescribe.offers(rule.cls, facts, rows))
+    return msgspec.structs.replace(finding, fixes=prescribe.offers(rule.cls, facts, rows, rule=finding.rule))

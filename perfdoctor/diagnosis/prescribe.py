@@ -1,13 +1,7 @@
-"""The fix catalogue: reads `fixes/*.md`, and picks, bounds and fills in the fixes of one finding.
-
-Pure apart from reading the package's own files once. A refuted fix is in the catalogue for `explain` and is
-never offered. A file holds TOML between two `+++` lines, then its page in Markdown; its name is the fix's id.
-"""
+"""Picks, bounds and fills in the fixes of one finding. Pure apart from reading the catalogue once."""
 
 from __future__ import annotations
 
-import functools
-import importlib.resources
 import math
 import re
 import shlex
@@ -15,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 from urllib.parse import urlsplit
 
-import msgspec
-
+from perfdoctor.diagnosis.catalogue import Fix, Variant, load_fixes
 from perfdoctor.model import FixOffer, LedgerRow, RunFacts, TargetFacts
 
 MAX_OFFERS = 4
@@ -54,74 +47,20 @@ _VERDICT_ORDER = {"confirmed": 0, "conditional": 1}
 _EFFORT_ORDER = {"configure": 0, "rewrite": 1, "buy": 2}
 
 
-class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What replaces a fix's commands and check where one engine does it its own way."""
-
-    commands: tuple[str, ...] = ()
-    verify: str = ""
-
-
-class Fix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One file of the catalogue. `leaves`: lowest and highest share of the `removes` rows that remains.
-
-    `effort`: a setting or another server, a change of the program, or other hardware.
-    Empty `engines`, `devices` or `dtypes` mean any. `instead` names the safe replacements of a refuted fix.
-    """
-
-    id: str
-    title: str
-    classes: tuple[str, ...]
-    verdict: Literal["confirmed", "conditional", "refuted"]
-    documents: tuple[str, ...]
-    source: str
-    effort: Literal["configure", "rewrite", "buy"] = "configure"
-    engines: tuple[str, ...] = ()
-    devices: tuple[Literal["cpu", "cuda"], ...] = ()
-    dtypes: tuple[str, ...] = ()
-    claim: str = ""
-    removes: tuple[str, ...] = ()
-    leaves: tuple[float, float] = (1.0, 1.0)
-    precondition: str = ""
-    contraindication: str = ""
-    risk: str = ""
-    commands: tuple[str, ...] = ()
-    verify: str = ""
-    instead: tuple[str, ...] = ()
-    per_engine: dict[str, Variant] = {}
-    body: str
-
-    def __post_init__(self) -> None:
-        low, high = self.leaves
-        if not 0 < low <= high <= 1:
-            raise ValueError(f"leaves = {self.leaves} is no range in (0, 1]: nothing vanishes without a rest")
-
-
-def parse_fix(name: str, text: str) -> Fix:
-    """One catalogue file. ValueError (msgspec's is one) says what is wrong with it."""
-    _, head, body = text.split("+++\n", 2)
-    front = msgspec.toml.decode(head)
-    return msgspec.convert({**front, "id": name, "body": body.strip()}, Fix)
-
-
-@functools.cache
-def load_fixes() -> tuple[Fix, ...]:
-    """Every fix of the package, refuted ones too, by id."""
-    folder = importlib.resources.files("perfdoctor.diagnosis") / "fixes"
-    files = sorted((f for f in folder.iterdir() if f.name.endswith(".md")), key=lambda f: f.name)
-    return tuple(parse_fix(f.name.removesuffix(".md"), f.read_text(encoding="utf-8")) for f in files)
-
-
 def offers(
     finding_class: str,
     facts: RunFacts,
     rows: Sequence[LedgerRow],
     fixes: Iterable[Fix] | None = None,
+    rule: str | None = None,
 ) -> tuple[FixOffer, ...]:
     """At most four fixes for a finding: confirmed ones first, then by effort and by how much they may gain.
 
-    `rows` are of the ledger the finding belongs to; without them nothing is bounded.
+    `rows` are of the ledger the finding belongs to; without them nothing is bounded. `rule` leaves out what
+    treats only other rules of the class.
     """
-    chosen = [f for f in (load_fixes() if fixes is None else fixes) if _applies(f, finding_class, facts)]
+    known = load_fixes() if fixes is None else fixes
+    chosen = [f for f in known if _applies(f, finding_class, facts) and rule in (f.rules or (rule,))]
     bounded = [(fix, bound(fix, finding_class, rows)) for fix in chosen]
     useful = [(fix, gain) for fix, gain in bounded if gain is None or gain[1] >= NO_GAIN]
     useful.sort(key=lambda pair: _rank(*pair))
@@ -228,6 +167,11 @@ def _offer(fix: Fix, gain: tuple[float, float] | None, facts: RunFacts) -> FixOf
         precondition=fix.precondition,
         contraindication=fix.contraindication,
         risk=fix.risk,
+        changes_output=fix.changes_output,
+        needs_restart=fix.needs_restart,
+        first_call=fix.first_call,
+        rollback=fix.rollback,
+        measured=fix.measured,
         commands=tuple(fill(c, values) for c in own.commands or fix.commands),
         verify=fill(own.verify or fix.verify, values),
     )

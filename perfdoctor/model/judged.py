@@ -50,6 +50,17 @@ class Evidence(Record, frozen=True, kw_only=True):
     source: str
 
 
+class Measured(Record, frozen=True, kw_only=True):
+    """One measurement of a fix. `ratio` is time without it over time with it: above 1 it helped."""
+
+    hardware: str
+    model: str
+    versions: str
+    ratio: float
+    interval: tuple[float, float] | None = None  # of the ratio; None: one run of each, which proves little
+    how: str
+
+
 class FixOffer(Record, frozen=True, kw_only=True):
     """A fix matched to a finding, with this run's numbers filled in."""
 
@@ -62,6 +73,11 @@ class FixOffer(Record, frozen=True, kw_only=True):
     precondition: str = ""
     contraindication: str = ""
     risk: str = ""
+    changes_output: bool | Literal["maybe"] | None = None  # maybe: within rounding, or by how it is set
+    needs_restart: bool | None = None  # of the server
+    first_call: str = ""  # what the first start or call costs beyond the usual; empty: nothing
+    rollback: str = ""
+    measured: tuple[Measured, ...] = ()
     commands: tuple[str, ...] = ()
     verify: str = ""
 

@@ -14,6 +14,7 @@ from perfdoctor.model import (
     Finding,
     FixOffer,
     LedgerRow,
+    Measured,
     ProbeState,
     RequestRecord,
     Roof,
@@ -54,6 +55,10 @@ VERDICTS = {
     "insufficient_evidence": "Too little evidence to judge",
     "untrusted": "Measurement not trusted",
 }
+ANSWERS: dict[bool | str | None, str] = {
+    None: "", False: "answers stay", True: "changes answers", "maybe": "may change answers"
+}  # fmt: skip
+RESTART = {None: "", False: "no restart", True: "restart"}
 COMPARISONS = {"below": "below", "at_least": "at least"}
 OF = {"request": "of request time", "load": "of load time", "measurement": "of measured time"}
 RANDOM_WEIGHTS = "The weights are random: the timing is real, the generated text is not."
@@ -90,6 +95,18 @@ def bound(offer: FixOffer) -> str:
         return "gain not known"
     low, high = (units.number(x) for x in offer.bound)
     return f"at most {low}x faster" if low == high else f"at most {low}-{high}x faster"
+
+
+def effects(changes_output: bool | str | None, needs_restart: bool | None, first_call: str) -> str:
+    """`may change answers; restart; first call: 30-50 s of compilation`, as far as known."""
+    first = f"first call: {first_call}" if first_call else ""
+    return "; ".join(part for part in (ANSWERS[changes_output], RESTART[needs_restart], first) if part)
+
+
+def measured(one: Measured) -> str:
+    """`14.6x (12.1-16.0) on one H200`, with what and how; without an interval it says so."""
+    between = "-".join(units.number(end) for end in one.interval) if one.interval else "one run"
+    return f"{units.number(one.ratio)}x ({between}) on {one.hardware}: {one.model}, {one.versions}; {one.how}"
 
 
 def offered(finding: Finding) -> tuple[FixOffer, ...]:

@@ -94,6 +94,9 @@ def _fix(offer: FixOffer) -> Iterator[str]:
         ("Only if", offer.precondition),
         ("Not if", offer.contraindication),
         ("Risk", offer.risk),
+        ("Effects", _words.effects(offer.changes_output, offer.needs_restart, offer.first_call)),
+        ("Undo", offer.rollback),
+        *(("Measured", _words.measured(one)) for one in offer.measured),
     ):
         if value:
             yield f"- {name}: {escape(value)}"

@@ -210,6 +210,8 @@ def _print_fix(page: Page, offer: FixOffer) -> None:
     page.paragraph("Fix 1", f"{offer.title}, {_words.bound(offer)}{risk}")
     if offer.precondition:
         page.paragraph("", f"only if {offer.precondition}", "muted")
+    if effects := _words.effects(offer.changes_output, offer.needs_restart, offer.first_call):
+        page.paragraph("", effects, "muted")
     for command in offer.commands:
         page.command("", command)
 

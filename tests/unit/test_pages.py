@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from perfdoctor import errors, latency, limits, pages, registry
-from perfdoctor.diagnosis import measure, prescribe
+from perfdoctor.diagnosis import measure
+from perfdoctor.diagnosis.catalogue import load_fixes
 
 
 @pytest.mark.parametrize("name", pages.all_names())
@@ -24,11 +25,11 @@ def test_nothing_is_missing_from_the_names():
     names = set(pages.all_names())
 
     assert set(registry.member_ids("perfdoctor.diagnosis.rules")) <= names
-    assert {f.id for f in prescribe.load_fixes()} <= names
+    assert {f.id for f in load_fixes()} <= names
     assert {m.name for m in measure.all_measures()} <= names
     assert set(errors.tree()) <= names
     assert set(latency.DEFINITIONS) <= names
-    assert {c for f in prescribe.load_fixes() for c in f.classes} <= names
+    assert {c for f in load_fixes() for c in f.classes} <= names
 
 
 def test_a_rule_shows_its_limits_with_their_sources():

@@ -7,16 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfdoctor.diagnosis.catalogue import Fix, Variant, load_fixes
 from perfdoctor.diagnosis.prescribe import (
     CLASS_ROWS,
     MAX_OFFERS,
-    Fix,
-    Variant,
     amdahl,
     bound,
     device_of,
     fill,
-    load_fixes,
     offers,
     placeholder_values,
 )
@@ -46,6 +44,8 @@ def fix(**changes) -> Fix:
         "source": "measured",
         "removes": ("server_queue",),
         "leaves": (0.1, 0.5),
+        "changes_output": False,
+        "needs_restart": True,
         "body": "",
     }
     return Fix(**{**usual, **changes})

@@ -8,7 +8,7 @@ import report_cases as cases
 
 from perfdoctor import registry
 from perfdoctor.literal import one_line, visible
-from perfdoctor.model import Roof
+from perfdoctor.model import Measured, Roof
 from perfdoctor.reports import _words
 from perfdoctor.reports._rows import bars, kind_of
 from perfdoctor.reports._stacks import Frame, top_frames
@@ -46,6 +46,36 @@ def test_a_bound_always_says_at_most():
     assert "at most 1.6-5.9x faster" == _words.bound(cases.LAUNCH_FIX)
     assert "at most 2x faster" == _words.bound(cases.BATCH_FIX)
     assert "gain not known" == _words.bound(msgspec.structs.replace(cases.BATCH_FIX, bound=None))
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ((True, True, "1 min"), "changes answers; restart; first call: 1 min"),
+        (("maybe", False, ""), "may change answers; no restart"),
+        ((False, True, ""), "answers stay; restart"),
+        ((None, None, ""), ""),
+    ],
+)
+def test_effects_of_a_fix_are_said_as_far_as_known(known, text):
+    """A report of an older run knows none of them, and claims none."""
+    assert text == _words.effects(*known)
+
+
+@pytest.mark.parametrize(
+    ("interval", "text"),
+    [
+        ((12.1, 16.0), "14.6x (12.1-16) on H200: 1.5B, torch 2.11; ms per step"),
+        (None, "14.6x (one run) on H200: 1.5B, torch 2.11; ms per step"),
+    ],
+)
+def test_a_measurement_says_how_sure_it_is(interval, text):
+    """A single run proves little, and says that it is one."""
+    one = Measured(
+        hardware="H200", model="1.5B", versions="torch 2.11", ratio=14.6, interval=interval, how="ms per step"
+    )
+
+    assert text == _words.measured(one)
 
 
 def test_refuted_fixes_are_never_offered():
