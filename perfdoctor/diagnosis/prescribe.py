@@ -60,7 +60,7 @@ def offers(
     treats only other rules of the class.
     """
     known = load_fixes() if fixes is None else fixes
-    chosen = [f for f in known if _applies(f, finding_class, facts) and rule in (f.rules or (rule,))]
+    chosen = [f for f in known if _applies(f, finding_class, rule, facts)]
     bounded = [(fix, bound(fix, finding_class, rows)) for fix in chosen]
     useful = [(fix, gain) for fix, gain in bounded if gain is None or gain[1] >= NO_GAIN]
     useful.sort(key=lambda pair: _rank(*pair))
@@ -134,12 +134,13 @@ def _port(url: str) -> str | None:
     return str(port) if port else None
 
 
-def _applies(fix: Fix, finding_class: str, facts: RunFacts) -> bool:
+def _applies(fix: Fix, finding_class: str, rule: str | None, facts: RunFacts) -> bool:
     target: TargetFacts = facts.target
     device = device_of(facts)
     return (
         fix.verdict != "refuted"
         and finding_class in fix.classes
+        and (not fix.rules or rule is None or rule in fix.rules)
         and (not fix.engines or target.engine in fix.engines)
         and (not fix.devices or device is None or device in fix.devices)
         and (not fix.dtypes or target.dtype is None or target.dtype in fix.dtypes)

@@ -47,7 +47,7 @@ def test_a_refuted_fix_says_so_first():
     page = pages.find_page("turn-kv-cache-off")
 
     assert "Verdict: refuted: never recommended" == page.body_markdown.splitlines()[0]
-    assert "Instead: compile-with-static-cache" in page.body_markdown
+    assert "Instead: turn-the-kv-cache-on, compile-with-static-cache" in page.body_markdown
     assert "D0 = IO wait and compute utilisation" in page.body_markdown
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -44,6 +46,8 @@ PENDING_SWITCHES = {
     "batching", "max_batch", "window", "attn", "dtype", "quant", "tokenizer", "load", "alloc", "numa", "kv",
 }  # fmt: skip
 
+ENGINE_FLAGS = msgspec.toml.decode(Path(__file__).with_name("engine_flags.toml").read_bytes())
+
 every_fix = pytest.mark.parametrize("fix", load_fixes(), ids=lambda f: f.id)
 sound_fix = pytest.mark.parametrize(
     "fix", [f for f in load_fixes() if f.verdict != "refuted"], ids=lambda f: f.id
@@ -56,6 +60,14 @@ refuted_fix = pytest.mark.parametrize(
 def command_lines(fix: Fix) -> list[str]:
     variants = [Variant(commands=fix.commands, verify=fix.verify), *fix.per_engine.values()]
     return [line for v in variants for line in (*v.commands, v.verify) if line]
+
+
+def flags_of(line: str, launcher: str) -> set[str]:
+    """Options behind the launcher; for ollama, whose options are variables before it, those."""
+    before, _, after = line.partition(launcher)
+    if launcher == "ollama serve":
+        return set(re.findall(r"OLLAMA_[A-Z_]+", before))
+    return {w for w in shlex.split(after, comments=True) if re.match(r"--?[A-Za-z]", w)}
 
 
 def known_flags() -> dict[str, set[str]]:
@@ -134,6 +146,32 @@ def test_perfdoctor_commands_exist(fix):
             continue
         name, *rest = words[words.index("perfdoctor") + 1 :]
         assert {w for w in rest if re.match(r"--?[a-z]", w)} <= flags[name], line
+
+
+@pytest.mark.parametrize("engine", ENGINE_FLAGS)
+def test_flags_of_engines_are_looked_up(engine):
+    """An invented flag stops the reader's server; the list says where each was seen."""
+    launcher = ENGINE_FLAGS[engine]["launcher"]
+    lines = [line for fix in load_fixes() for line in command_lines(fix) if launcher in line]
+
+    used = {flag for line in lines for flag in flags_of(line, launcher)}
+
+    assert set(ENGINE_FLAGS[engine]["flags"]) == used
+
+
+def test_an_engine_is_told_its_own_command():
+    """A table under per_engine starts that engine and no other."""
+    for fix in load_fixes():
+        for engine, variant in fix.per_engine.items():
+            foreign = [t["launcher"] for e, t in ENGINE_FLAGS.items() if e != engine]
+            assert not any(name in line for line in variant.commands for name in foreign), fix.id
+
+
+def test_every_class_has_two_sound_fixes():
+    """One way out may be barred; more load is the only cure for too little of it."""
+    sound = Counter(cls for fix in load_fixes() if fix.verdict != "refuted" for cls in fix.classes)
+
+    assert ["insufficient-load"] == [cls for cls in sorted(CLASSES) if sound[cls] < 2]
 
 
 @sound_fix

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfdoctor import registry
 from perfdoctor.diagnosis.catalogue import Fix, Variant, load_fixes
 from perfdoctor.diagnosis.prescribe import (
     CLASS_ROWS,
@@ -20,7 +21,7 @@ from perfdoctor.diagnosis.prescribe import (
 )
 from perfdoctor.model import GpuFacts, HostFacts, LedgerRow, Load, RunFacts, Scenario, Target, TargetFacts
 
-CLASSES = (*CLASS_ROWS, "client-limited", "insufficient-load")
+RULES = {name: rule.cls for name, rule, _ in registry.discover("perfdoctor.diagnosis.rules", "RULE")}
 ENGINES = (
     "perfdoctor-local",
     "transformers-serve",
@@ -123,14 +124,15 @@ def test_shares_beyond_the_whole_are_cut():
 # ------------------------------------------------------------------------------ who is offered
 
 
-@pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.parametrize(("rule", "cls"), RULES.items(), ids=RULES)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("device", ["cpu", "cuda:0", None])
-def test_every_class_has_an_offer_for_every_engine(cls, engine, device):
+def test_every_rule_has_an_offer_for_every_engine(rule, cls, engine, device):
     """A finding without a way out is half a diagnosis; and never a refuted one, never a flood."""
     refuted = {f.id for f in load_fixes() if f.verdict == "refuted"}
+    rows = [row(n, 0.5) for n in CLASS_ROWS.get(cls, ())]
 
-    found = offers(cls, facts(engine, device), [row(n, 0.5) for n in CLASS_ROWS.get(cls, ())])
+    found = offers(cls, facts(engine, device), rows, rule=rule)
 
     assert 1 <= len(found) <= MAX_OFFERS
     assert not refuted & {o.id for o in found}
@@ -157,6 +159,16 @@ def test_refuted_fix_is_never_offered():
 def test_class_engine_and_device_decide(changes, engine, device, offered):
     """Empty means any; everything else must match."""
     assert offered == bool(offers("scheduling", facts(engine, device), QUEUE, [fix(**changes)]))
+
+
+@pytest.mark.parametrize(
+    ("rules", "rule", "offered"),
+    [((), "serial-server", True), (("overload",), "overload", True), (("overload",), "serial-server", False),
+     (("overload",), None, True)],
+)  # fmt: skip
+def test_a_fix_for_one_rule_is_not_offered_for_another(rules, rule, offered):
+    """A full cache and a cache that is off are one class, and want the opposite."""
+    assert offered == bool(offers("scheduling", facts(), QUEUE, [fix(rules=rules)], rule))
 
 
 @pytest.mark.parametrize(("dtype", "offered"), [("float32", True), ("bfloat16", False), (None, True)])
