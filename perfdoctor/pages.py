@@ -51,9 +51,12 @@ class Page:
     body_markdown: str
 
 
-def all_names() -> tuple[str, ...]:
-    """Every name that `find_page` knows, grouped by kind."""
-    return tuple(_index())
+Maker = Callable[[], Page]
+
+
+def all_names() -> dict[str, tuple[str, ...]]:
+    """Every name that `find_page` knows, by what it is; advice that does not hold stands apart."""
+    return {group: tuple(name for name, _ in entries) for group, entries in _groups().items()}
 
 
 def find_page(name: str) -> Page:
@@ -81,30 +84,40 @@ def _folded(name: str) -> str:
     return name.strip().lower().replace("_", "-").removesuffix(".md")
 
 
-def _index() -> dict[str, Callable[[], Page]]:
+def _index() -> dict[str, Maker]:
     """Name to page. Where two kinds share a name the earlier kind keeps it (a rule before its class)."""
+    found: dict[str, Maker] = {}
+    for entries in _groups().values():
+        for name, make in entries:
+            found.setdefault(name, make)
+    return found
+
+
+def _groups() -> dict[str, list[tuple[str, Maker]]]:
     rules = tuple(registry.discover(RULES, "RULE"))
-    fixes = load_fixes()
+    fixes, claims = load_fixes(), load_claims()
     classes = {c for f in fixes for c in f.classes} | {rule.cls for _, rule, _ in rules}
-    entries: list[tuple[str, Callable[[], Page]]] = [
-        *((name, partial(_rule_page, name, rule, text, fixes)) for name, rule, text in rules),
-        *((f.id, partial(_fix_page, f)) for f in sorted(fixes, key=lambda f: (f.verdict == "refuted", f.id))),
-        *((m.name, partial(_signal_page, m)) for m in sorted(measure.all_measures(), key=lambda m: m.name)),
-        *((name, partial(_error_page, name, error)) for name, error in sorted(errors.tree().items())),
-        *((name, partial(Page, "measure", name, name, text)) for name, text in MEASURES.items()),
-        *(
+    cited = {d for f in fixes for d in f.documents if " " not in d}  # the others are sections
+    return {
+        "Rules": [(name, partial(_rule_page, name, rule, text, fixes)) for name, rule, text in rules],
+        "Fixes": [(f.id, partial(_fix_page, f)) for f in fixes if f.verdict != "refuted"],
+        "Refuted": [(f.id, partial(_fix_page, f)) for f in fixes if f.verdict == "refuted"],
+        "Signals": [
+            (m.name, partial(_signal_page, m)) for m in sorted(measure.all_measures(), key=lambda m: m.name)
+        ],
+        "Errors": [
+            (name, partial(_error_page, name, error)) for name, error in sorted(errors.tree().items())
+        ],
+        "Measures": [(name, partial(Page, "measure", name, name, text)) for name, text in MEASURES.items()],
+        "Classes": [
             (c, partial(_class_page, c, [n for n, r, _ in rules if r.cls == c], fixes))
             for c in sorted(classes)
-        ),
-    ]
-    claims = load_claims()
-    cited = {d for f in fixes for d in f.documents if " " not in d}  # the others are sections
-    rows = sorted(cited | claims.keys(), key=lambda row: (row[0] == "C", len(row), row))
-    entries += [(row, partial(_claim_page, row, claims.get(row), fixes)) for row in rows]
-    found: dict[str, Callable[[], Page]] = {}
-    for name, make in entries:
-        found.setdefault(name, make)
-    return found
+        ],
+        "Claims": [
+            (row, partial(_claim_page, row, claims.get(row), fixes))
+            for row in sorted(cited | claims.keys(), key=lambda row: (row[0] == "C", len(row), row))
+        ],
+    }
 
 
 # ------------------------------------------------------------------------------ one page each

@@ -246,8 +246,10 @@ def print_page(console: Console, page: HelpPage) -> None:
     _markdown_text.show(out, page.body_markdown)
 
 
-def print_names(console: Console, names: Sequence[str]) -> None:
-    """What `explain` knows."""
+def print_names(console: Console, names: Mapping[str, Sequence[str]]) -> None:
+    """What `explain` knows, by what it is."""
     page = Page(console)
-    page.paragraph("Pages", ", ".join(names))
+    for group, members in names.items():
+        page.paragraph(group, ", ".join(members))
+        page.gap()
     page.command("Next", "perfdoctor explain NAME")

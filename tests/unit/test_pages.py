@@ -8,8 +8,10 @@ from perfdoctor import errors, latency, limits, pages, registry
 from perfdoctor.diagnosis import measure
 from perfdoctor.diagnosis.catalogue import load_fixes
 
+ALL_NAMES = tuple(dict.fromkeys(name for names in pages.all_names().values() for name in names))
 
-@pytest.mark.parametrize("name", pages.all_names())
+
+@pytest.mark.parametrize("name", ALL_NAMES)
 def test_every_name_has_a_page(name):
     """A page has a title of one line and a text; it is English."""
     page = pages.find_page(name)
@@ -22,7 +24,7 @@ def test_every_name_has_a_page(name):
 
 def test_nothing_is_missing_from_the_names():
     """Every rule, fix, signal, error and latency of the package can be explained, and so can every class."""
-    names = set(pages.all_names())
+    names = set(ALL_NAMES)
 
     assert set(registry.member_ids("perfdoctor.diagnosis.rules")) <= names
     assert {f.id for f in load_fixes()} <= names
@@ -49,6 +51,24 @@ def test_a_refuted_fix_says_so_first():
     assert "Verdict: refuted: never recommended" == page.body_markdown.splitlines()[0]
     assert "Instead: turn-the-kv-cache-on, compile-with-static-cache" in page.body_markdown
     assert "D0 = IO wait and compute utilisation" in page.body_markdown
+
+
+def test_a_fix_shows_the_claim_beside_the_measurement():
+    """The factor that a document promises, the one that was seen, and the settings that were compared."""
+    body = pages.find_page("compile-with-static-cache").body_markdown
+
+    assert "(D1-05: 1.4x, D3-11: 1.1x)" in body
+    assert "Measured: 14.6x (one run) on one H200: " in body
+    assert "Settings: as it is against cache=static compile=reduce-overhead" in body
+    assert "Undo: Drop the argument or the flag." in body
+
+
+def test_a_rule_lists_the_fixes_that_treat_it():
+    """Not those of its class that treat another rule: a cache that is off needs no more room."""
+    body = pages.find_page("kv-cache-off").body_markdown
+
+    assert "- turn-the-kv-cache-on: " in body
+    assert "- enlarge-the-kv-cache: " not in body
 
 
 def test_a_sound_fix_shows_its_commands_per_engine():

@@ -1,4 +1,7 @@
-"""Every file of the fix catalogue keeps the promises of its format."""
+"""Every file of the fix catalogue keeps the promises of its format.
+
+That its perfdoctor commands parse is held by tests/contract/test_readme.py.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import typer.main
 
 from perfdoctor import registry
-from perfdoctor.cli import app
 from perfdoctor.diagnosis.catalogue import FOLDER, Fix, Variant, load_fixes, parse_fix
 from perfdoctor.diagnosis.prescribe import CLASS_ROWS, placeholder_values
 from perfdoctor.local.switches import _choose
@@ -68,12 +69,6 @@ def flags_of(line: str, launcher: str) -> set[str]:
     if launcher == "ollama serve":
         return set(re.findall(r"OLLAMA_[A-Z_]+", before))
     return {w for w in shlex.split(after, comments=True) if re.match(r"--?[A-Za-z]", w)}
-
-
-def known_flags() -> dict[str, set[str]]:
-    """Subcommand to its options."""
-    commands = typer.main.get_command(app).commands
-    return {name: {o for p in command.params for o in p.opts} for name, command in commands.items()}
 
 
 @every_fix
@@ -134,18 +129,6 @@ def test_offered_fix_can_be_bounded(fix):
     """It touches a row of each class that has rows, so that no gain is promised out of thin air."""
     for cls in set(fix.classes) & CLASS_ROWS.keys():
         assert set(fix.removes) & CLASS_ROWS[cls], f"{fix.id} removes nothing that {cls} consists of"
-
-
-@sound_fix
-def test_perfdoctor_commands_exist(fix):
-    """A line that calls perfdoctor uses a subcommand and flags that its command line has."""
-    flags = known_flags()
-    for line in command_lines(fix):
-        words = shlex.split(line, comments=True)
-        if "perfdoctor" not in words:
-            continue
-        name, *rest = words[words.index("perfdoctor") + 1 :]
-        assert {w for w in rest if re.match(r"--?[a-z]", w)} <= flags[name], line
 
 
 @pytest.mark.parametrize("engine", ENGINE_FLAGS)

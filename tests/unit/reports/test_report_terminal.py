@@ -335,6 +335,8 @@ def test_a_page_is_filled_to_the_terminal():
 
 def test_names_end_with_the_command_that_shows_one():
     """A list is only half of an answer."""
-    text = shown(lambda console: terminal.print_names(console, ("gil", "serial-server")))
+    names = {"Rules": ("gil", "serial-server"), "Errors": ("usage",)}
 
-    assert "Pages     gil, serial-server\nNext      perfdoctor explain NAME\n" == text
+    text = shown(lambda console: terminal.print_names(console, names))
+
+    assert "Rules     gil, serial-server\n\nErrors    usage\n\nNext      perfdoctor explain NAME\n" == text
