@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-FAST := $(BIN)/python -m pytest -q -m "not server and not slow"
+JOBS ?= 2 # tests at a time: more than there are cores upset those that measure
 
-.PHONY: help demo test test-units test-contracts check check-code check-contracts schemas bench scenarios dist clean
+.PHONY: help demo test check schemas bench scenarios dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -28,27 +28,15 @@ demo: $(VENV)/.local ## set up, diagnose the built-in tiny model, name the repor
 	@echo "HTML report: $$(ls -td perfdoctor-runs/*/report.html | head -n 1)"
 
 test: $(VENV)/.dev ## set up and run the whole test suite
-	@$(MAKE) --no-print-directory -j2 -O test-units test-contracts
-	$(BIN)/python -m pytest tests/e2e
-
-test-units: $(VENV)/.dev
-	$(BIN)/python -m pytest -q tests/unit tests/cases
-
-test-contracts: $(VENV)/.dev # these mostly wait, so they run beside the others
-	$(BIN)/python -m pytest -q tests/contract
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not alone"
+	$(BIN)/python -m pytest -q -m alone
 
 check: $(VENV)/.dev ## format, lint, types, import contracts, the fast tests
-	@$(MAKE) --no-print-directory -j2 -O check-code check-contracts
-
-check-code: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(FAST) tests/unit tests/cases
-
-check-contracts: $(VENV)/.dev # these mostly wait, so they run beside the others
-	$(FAST) tests/contract
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not server and not slow" tests/unit tests/cases tests/contract
 
 schemas: $(VENV)/.dev ## write the published JSON Schemas anew after a change of the types
 	$(BIN)/python -m perfdoctor.reports._schemas

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from perfdoctor import latency, stats
 from perfdoctor.clock import Clock
 from perfdoctor.loadgen import loop
 from perfdoctor.loadgen.driver import Driver, Stage
 from perfdoctor.model import Load, RequestRecord, Target
 from tests.servers import truth
+
+pytestmark = pytest.mark.alone
 
 STREAMS = 64
 TOKENS = 24

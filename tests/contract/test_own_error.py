@@ -20,7 +20,7 @@ from perfdoctor.model import CalibrationLevel, ClientFacts, Load, Prompts, Reque
 from perfdoctor.reports import _schemas
 from perfdoctor.reports import json as reports_json
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.alone]
 STREAMS, TOKENS_PER_S, TOKENS = 32, 50.0, 50
 ATTEMPTS = 5  # other work on this machine may delay one end for a whole attempt
 SLACK_S = 0.005  # by which it may be too careful

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.test_cli_failures import finish, start
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.alone]
 
 
 def test_a_ctrl_c_of_a_terminal_ends_it_quietly(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from perfdoctor import store
 from tests.servers import truth
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.alone]
 SHORT = ["--model", "tiny", "-c", "2", "--duration", "3s", "--output-tokens", "24"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e._command import diagnose, hits, signal
 from tests.servers._server import Server
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.alone]
 FLAGS = ("-c", "4", "--duration", "10s")
 FALSE = {"serial-server", "launch-bound-decode", "bandwidth-bound-decode", "slow-storage-load"}
 

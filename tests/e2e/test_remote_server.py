@@ -13,7 +13,7 @@ import pytest
 from tests.e2e._command import diagnose, hits, perfdoctor, signal
 from tests.servers import truth
 
-pytestmark = [pytest.mark.server, pytest.mark.root]
+pytestmark = [pytest.mark.server, pytest.mark.root, pytest.mark.alone]
 FLAGS = ("-c", "4", "--duration", "5s")
 HOST_PROBES = {"cpu", "disk", "gil", "gpu", "io", "memory"}
 

@@ -21,7 +21,7 @@ from tests.servers import truth
 from tests.servers._server import Server
 from tests.servers.truth import Truth
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.alone]
 TRIES = 5  # on a machine with other work a level or two is slower than the server
 
 
