@@ -83,6 +83,7 @@ def test_the_last_lines_are_verdict_fix_and_next_command():
     tail = text[text.index("Verdict") :]
     assert "Cause found: Launch and host overhead." in tail
     assert "Fix 1     Compile the decode step with a static cache, at most 1.6-5.9x faster;" in tail
+    assert "          may change answers; restart; first call: about 40 s of compilation\n" in tail
     assert "          " + cases.LAUNCH_FIX.commands[0] in tail
     assert text.endswith("Next      perfdoctor explain compile-static-cache\n")
 
