@@ -218,7 +218,7 @@ def _class_page(cls: str, rule_ids: Iterable[str], fixes: Iterable[Fix]) -> Page
 
 
 def _fix_lists(cls: str, fixes: Iterable[Fix], rule: str | None = None) -> list[str]:
-    own = [f for f in fixes if cls in f.classes and (rule is None or rule in (f.rules or (rule,)))]
+    own = [f for f in fixes if f.treats(cls, rule)]
     lines: list[str] = []
     for heading, wanted in (("Fixes", True), ("Advice that does not hold", False)):
         chosen = [f for f in own if (f.verdict != "refuted") == wanted]

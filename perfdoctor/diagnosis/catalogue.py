@@ -69,6 +69,10 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         if not 0 < low <= high <= 1:
             raise ValueError(f"leaves = {self.leaves} is no range in (0, 1]: nothing vanishes without a rest")
 
+    def treats(self, cls: str, rule: str | None = None) -> bool:
+        """Whether it is about the class, and about this rule of it; None: about any of its rules."""
+        return cls in self.classes and (not self.rules or rule is None or rule in self.rules)
+
 
 def parse_fix(name: str, text: str) -> Fix:
     """One catalogue file. ValueError (msgspec's is one) says what is wrong with it."""

@@ -139,8 +139,7 @@ def _applies(fix: Fix, finding_class: str, rule: str | None, facts: RunFacts) ->
     device = device_of(facts)
     return (
         fix.verdict != "refuted"
-        and finding_class in fix.classes
-        and (not fix.rules or rule is None or rule in fix.rules)
+        and fix.treats(finding_class, rule)
         and (not fix.engines or target.engine in fix.engines)
         and (not fix.devices or device is None or device in fix.devices)
         and (not fix.dtypes or target.dtype is None or target.dtype in fix.dtypes)
