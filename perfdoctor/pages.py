@@ -204,8 +204,16 @@ def _error_page(name: str, error: type[errors.PerfdoctorError]) -> Page:
 
 
 def _claim_page(row: str, claim: Claim | None, fixes: Iterable[Fix]) -> Page:
-    title = claim.says if claim else f"Claim {_cited([row])}"
-    body = [claim.answer, "", f"See: {', '.join(claim.see) or 'nothing else'}"] if claim else []
+    title = f"{'Contradiction' if row.startswith('C') else 'Claim'} {_cited([row])}"
+    body: list[str] = []
+    if claim:
+        body += [
+            f"Said: {claim.says}",
+            "",
+            claim.answer,
+            "",
+            f"See: {', '.join(claim.see) or 'nothing else'}",
+        ]
     for fix in fixes:
         if row in fix.documents:
             body += ["", f"## {fix.id} ({fix.verdict})", fix.title + ".", f"Claimed: {_claimed(fix)}"]

@@ -59,6 +59,7 @@ def test_every_contradiction_points_to_what_settles_it():
     [
         ("D1-05", "## preallocate-zero-kv-tuples (refuted)"),
         ("D1-05", "## compile-with-static-cache (confirmed)"),
+        ("D0-06", "Said: nvidia-smi dmon shows sm 32 and mem 68"),
         ("D0-06", "See: bandwidth-bound-decode"),
         ("D4-17", "See: nothing else"),
         ("c10", "One thread that spins reads 100 %"),
