@@ -204,16 +204,11 @@ def _error_page(name: str, error: type[errors.PerfdoctorError]) -> Page:
 
 
 def _claim_page(row: str, claim: Claim | None, fixes: Iterable[Fix]) -> Page:
-    title = f"{'Contradiction' if row.startswith('C') else 'Claim'} {_cited([row])}"
+    title = f"Contradiction {row}" if row.startswith("C") else f"Claim {_cited([row])}"
     body: list[str] = []
     if claim:
-        body += [
-            f"Said: {claim.says}",
-            "",
-            claim.answer,
-            "",
-            f"See: {', '.join(claim.see) or 'nothing else'}",
-        ]
+        see = ", ".join(claim.see) or "nothing else"
+        body += [f"Said: {claim.says}", "", claim.answer, "", f"See: {see}"]
     for fix in fixes:
         if row in fix.documents:
             body += ["", f"## {fix.id} ({fix.verdict})", fix.title + ".", f"Claimed: {_claimed(fix)}"]
