@@ -10,13 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfdoctor import stats, units
-from perfdoctor.diagnosis import decode, losses, prefill, spans, watched
-from perfdoctor.diagnosis.observations import NoValue, Observations, known
-from perfdoctor.diagnosis.signals import load
+from perfdoctor.diagnosis import decode, loading, losses, prefill, spans, watched
+from perfdoctor.diagnosis.observations import NoValue, Observations
+from perfdoctor.diagnosis.remainder import UNEXPLAINED, left_of
 from perfdoctor.model import Ledger, LedgerRow
 
-UNEXPLAINED = "unexplained"
-ROUNDING = 1e-12  # of the whole: what adding floats loses
 OVERLAP_TOLD = 0.01  # of the whole; less is rounding of clocks
 ROWS = (
     "client_wait", "connect", "network", "server_queue", "tokenise", "prefill", "prefill.memory",
@@ -36,7 +34,7 @@ class _Account:
 
 def keep(obs: Observations) -> Ledger:
     """The ledgers this run allows; `missing` says why there is none of requests."""
-    load_rows = _load_rows(obs)
+    load_rows = loading.load_rows(obs)
     try:
         splits = spans.split_requests(obs)
     except NoValue as error:
@@ -71,14 +69,8 @@ def _account(
     kept = 1 - math.fsum(loss.share for loss in lost)
     rows |= {row: reading * kept * share for row, share in prefill_shares.items()}
     rows |= {row: decoding * kept * share for row, share in decode_shares.items()}
-    rows[UNEXPLAINED] = _left(split.total_s, rows)
+    rows[UNEXPLAINED] = left_of(split.total_s, rows)
     return _Account(split.total_s, rows)
-
-
-def _left(total_s: float, rows: Mapping[str, float]) -> float:
-    """What the rows leave of the whole; a difference below the sum's own rounding is nothing."""
-    left = total_s - math.fsum(rows.values())
-    return left if left > ROUNDING * total_s else 0.0
 
 
 def _sources(
@@ -142,61 +134,3 @@ def _rows_of_one(account: _Account, sources: Mapping[str, str]) -> tuple[LedgerR
         for row in ROWS
         if account.rows.get(row, 0.0) > 0 or row == UNEXPLAINED
     )
-
-
-# ------------------------------------------------------------------------------ loading
-
-
-def _load_rows(obs: Observations) -> tuple[LedgerRow, ...]:
-    """From the first import to the first forward pass. Empty for a server that ran already."""
-    try:
-        phases, whole = load.load_phases(obs), load.wall.of(obs)
-    except NoValue:
-        return ()
-    whole = max(whole, math.fsum(p.window.seconds for p in phases))
-    if whole <= 0:
-        return ()
-    parts: dict[str, float] = {}
-    sources: dict[str, str] = {}
-    for phase in phases:
-        _add_phase(obs, phase, parts, sources)
-    parts[UNEXPLAINED] = _left(whole, parts)
-    sources[UNEXPLAINED] = "what no source accounts for"
-    return tuple(
-        LedgerRow(row=row, seconds=seconds, share=seconds / whole, source=sources[row])
-        for row, seconds in parts.items()
-        if seconds > 0 or row == UNEXPLAINED
-    )
-
-
-_LOAD_ROWS = {
-    "import": "import",
-    "tokenizer": "deserialise",
-    "weights": "deserialise",
-    "to_device": "host_to_device",
-    "first_forward": "first_forward",
-}
-
-
-def _add_phase(
-    obs: Observations, phase: load.LoadPhase, parts: dict[str, float], sources: dict[str, str]
-) -> None:
-    """Storage wait leaves each phase first, but not the imports. Where it could not be seen, reading weights
-    is believed only as far as the process used a CPU."""
-    row, seconds = _LOAD_ROWS.get(phase.name, UNEXPLAINED), phase.window.seconds
-    source = "the child's own stamps"
-    if row == "import":
-        parts[row], sources[row] = parts.get(row, 0.0) + seconds, source
-        return
-    try:
-        wait = load.storage_wait(obs, phase.window)
-        parts["storage_wait"] = parts.get("storage_wait", 0.0) + wait.value
-        sources["storage_wait"] = wait.source or sources.get("storage_wait", "")
-        seconds -= wait.value
-    except NoValue:
-        if row == "deserialise":
-            used = known(lambda: phase.window.change("cpu", "oncpu_s").amount)
-            seconds, source = min(seconds, used or 0.0), "CPU time of the process"
-    if row != UNEXPLAINED:
-        parts[row] = parts.get(row, 0.0) + seconds
-        sources.setdefault(row, source)

@@ -11,9 +11,8 @@ import math
 from perfdoctor.diagnosis import decode, losses, prefill
 from perfdoctor.diagnosis.counted import SOURCE, mean_of, watches
 from perfdoctor.diagnosis.observations import NoValue, Observations
+from perfdoctor.diagnosis.remainder import UNEXPLAINED
 from perfdoctor.model import Ledger, LedgerRow
-
-UNEXPLAINED = "unexplained"
 
 
 def keep(obs: Observations) -> Ledger:

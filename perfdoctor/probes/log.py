@@ -1,33 +1,22 @@
-"""A server's own log, where it is told which: queue, running requests and cache use of its statistics lines.
+"""A server's own log, where it is told which: its statistics lines, and once, what its start took.
 
-For servers whose /metrics is closed or absent. Only what is written while the run goes on counts; the file is
-followed from its end. Lines of vLLM (before and since its version 1 engine) and of SGLang.
+For servers whose /metrics is closed or absent. Statistics count only when written while the run goes on: the
+file is followed from its end. The start was before; its lines are a reading of their own, `log.start`.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from perfdoctor import logs
 from perfdoctor.probes._probe import Gap, NotYet, Probe, Reading, Unavailable, counters, gauges
 from perfdoctor.probes._subject import Subject
 
 AT_ONCE = 2**20  # bytes of one reading: a log that grows faster is skipped over, and says so
-PREEMPTED = re.compile(r"is preempted by|Preempt(ed|ing) request|retract(ed|ing) (a )?req", re.IGNORECASE)
-# our name -> where it stands in a statistics line, and the factor to our unit
-PATTERNS: dict[str, tuple[re.Pattern[str], float]] = {
-    "running": (re.compile(r"Running: (\d+) reqs|#running-req: (\d+)"), 1.0),
-    "waiting": (re.compile(r"(?:Waiting|Pending): (\d+) reqs|#queue-req: (\d+)"), 1.0),
-    "kv_usage": (re.compile(r"KV cache usage: (\d+(?:\.\d+)?)\s*%"), 0.01),
-    "token_usage": (re.compile(r"token usage: (\d(?:\.\d+)?)"), 1.0),
-    "generation_tokens_per_s": (
-        re.compile(r"generation throughput: (\d+(?:\.\d+)?)|gen throughput \(token/s\): (\d+(?:\.\d+)?)"),
-        1.0,
-    ),
-}
+START_BYTES = 16 * 2**20  # of the file's begin, looked through for the server's start
 METRICS = (
     *gauges(
         "log",
@@ -44,20 +33,26 @@ METRICS = (
         "grep -c preempted LOG",
         {"preemptions": ("", "requests thrown out of the KV cache, counted from the run's begin")},
     ),
+    *gauges(
+        "log.start",
+        "grep -E 'Loading weights took|Graph capturing finished|init engine' LOG",
+        {
+            "model_s": ("s", "loading the model, its weights included"),
+            "weights_s": ("s", "reading the weights into their places"),
+            "engine_s": (
+                "s",
+                "from the loaded model to a ready engine: profiling, cache, compilation, graphs",
+            ),
+            "compile_s": ("s", "torch.compile"),
+            "graph_s": ("s", "capturing CUDA graphs"),
+            "runner_s": ("s", "the whole start of ollama's runner"),
+            "weights_bytes": ("bytes", "memory of the loaded model on one device"),
+            "kv_tokens": ("", "tokens that the KV cache has room for"),
+            "kv_concurrency": ("", "requests of full length that fit into it"),
+            "eager": ("flag", "1 when CUDA graphs are switched off"),
+        },
+    ),
 )
-
-
-def read_line(line: str) -> dict[str, float | None]:
-    """The numbers of a statistics line; empty for any other."""
-    found: dict[str, float | None] = {}
-    for name, (pattern, factor) in PATTERNS.items():
-        match = pattern.search(line)
-        if match:
-            found[name] = float(next(group for group in match.groups() if group is not None)) * factor
-    usage = found.pop("token_usage", None)
-    if usage is not None:
-        found.setdefault("kv_usage", usage)
-    return found
 
 
 class LogReader:
@@ -65,12 +60,13 @@ class LogReader:
         self._path = path
         self._stream = path.open("rb")
         self._stream.seek(0, os.SEEK_END)
+        self._start = logs.read_start(_begin(path))
         self._rest = b""
         self._preemptions = 0
         self.gaps: Sequence[Gap] = ()
 
     def read(self) -> Sequence[Reading]:
-        """The last statistics line since the reading before; none is not zero."""
+        """The last statistics line since the reading before; at first also what the start took."""
         data = self._stream.read(AT_ONCE)
         if len(data) == AT_ONCE:
             self.gaps = (Gap("log", "it grows faster than it is read: parts were left out"),)
@@ -79,12 +75,20 @@ class LogReader:
         values: dict[str, float | None] = {}
         for raw in lines:
             line = raw.decode("utf-8", "replace")
-            self._preemptions += bool(PREEMPTED.search(line))
-            values |= read_line(line)
-        return (Reading({**values, "preemptions": float(self._preemptions)}),)
+            self._preemptions += bool(logs.PREEMPTED.search(line))
+            values |= logs.read_statistics(line)
+        start, self._start = self._start, {}
+        statistics = Reading({**values, "preemptions": float(self._preemptions)})
+        return (statistics, Reading(start, probe="log.start")) if start else (statistics,)
 
     def close(self) -> None:
         self._stream.close()
+
+
+def _begin(path: Path) -> list[str]:
+    """The lines among which a start is: a log is followed for hours, but a server starts at its begin."""
+    with path.open("rb") as stream:
+        return stream.read(START_BYTES).decode("utf-8", "replace").splitlines()
 
 
 def open_log(subject: Subject, stop: threading.Event) -> LogReader:

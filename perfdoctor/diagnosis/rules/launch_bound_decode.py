@@ -56,6 +56,7 @@ RULE = Rule(
     ),
     cost=("decode.launch_gap", "prefill.launch_gap"),
     support=(
+        at_least("engine.eager", 1, source="without CUDA graphs each operation is launched by the host"),
         below("gpu.sm_active.decode.p50", 0.50, source="NVIDIA: below half, the GPU is not used well"),
         at_least("step.launches", 300, source="guess; eager mode makes about 42 a layer"),
     ),

@@ -390,3 +390,21 @@ def test_prefill_by_counters_while_prompts_are_read() -> None:
     assert 0.6 == pytest.approx(found["prefill.memory"])
     assert 1.36 == pytest.approx(found["prefill.compute"])
     assert 0.04 == pytest.approx(found["prefill.launch_gap"])
+
+
+def test_the_start_of_a_running_server() -> None:
+    """20 s of loading, 15 of them weights; 30 s to a ready engine, 8 of compiling and 10 of graphs."""
+    told = {"model_s": 20.0, "weights_s": 15.0, "engine_s": 30.0, "compile_s": 8.0, "graph_s": 10.0}
+
+    found = kept(facts(), [], [sample("log.start", 0.0, **told)])
+
+    assert {"weights": 15.0, "compile": 8.0, "graph_capture": 10.0, "unexplained": 17.0} == seconds(
+        found.load
+    )
+
+
+def test_a_start_without_its_whole_is_not_divided() -> None:
+    """Parts of an unknown whole have no share."""
+    found = kept(facts(), [], [sample("log.start", 0.0, weights_s=15.0, graph_s=10.0)])
+
+    assert () == found.load

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from perfdoctor import logs
 from perfdoctor.probes import log
 from perfdoctor.probes._probe import NotYet, Unavailable
 from perfdoctor.probes._subject import Subject
@@ -37,7 +38,7 @@ PREEMPTION = "WARNING scheduler.py:1] Sequence group 7 is preempted by Preemptio
 )
 def test_numbers_of_a_statistics_line(line, expected):
     """Running, waiting, cache and pace under our names, whoever wrote them."""
-    found = log.read_line(line)
+    found = logs.read_statistics(line)
 
     names = ("running", "waiting", "kv_usage", "generation_tokens_per_s")
     assert expected == pytest.approx(tuple(found[name] for name in names))
@@ -45,7 +46,7 @@ def test_numbers_of_a_statistics_line(line, expected):
 
 def test_any_other_line_holds_nothing():
     """And an absent number is not zero."""
-    assert {} == log.read_line("INFO: 127.0.0.1 - POST /v1/chat/completions HTTP/1.1 200 OK")
+    assert {} == logs.read_statistics("INFO: 127.0.0.1 - POST /v1/chat/completions HTTP/1.1 200 OK")
 
 
 def test_only_what_is_written_during_the_run_counts(tmp_path):

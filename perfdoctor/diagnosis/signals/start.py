@@ -1,0 +1,60 @@
+"""What a running server's log says of its own start, and of the room it found for the KV cache."""
+
+from __future__ import annotations
+
+from perfdoctor.diagnosis.measure import Measure, signal
+from perfdoctor.diagnosis.observations import NoValue, Observations, ratio
+
+_TOLD = {
+    "start.weights.seconds": ("weights_s", "s", "Seconds the server took to read the weights into place"),
+    "start.compile.seconds": ("compile_s", "s", "Seconds of torch.compile at the server's start"),
+    "start.graphs.seconds": ("graph_s", "s", "Seconds the server took to capture CUDA graphs"),
+    "engine.kv_tokens": ("kv_tokens", "tokens", "Tokens that the server's KV cache has room for"),
+    "engine.kv_concurrency": ("kv_concurrency", "requests", "Requests of full length that fit the KV cache"),
+    "engine.eager": ("eager", "flag", "1 when the server was started without CUDA graphs, 0 when with them"),
+}
+
+
+def told(obs: Observations, name: str) -> float:
+    """A number of `log.start`. NoValue when no log was given, or it has no such line."""
+    for sample in obs.samples("log.start"):
+        value = sample.values.get(name)
+        if value is not None:
+            return value
+    raise NoValue(f"the server's log does not tell {name} of its start")
+
+
+def _told(name: str, metric: str, unit: str, meaning: str) -> Measure:
+    page = (
+        f"{meaning}, by its own log (`--log FILE`).\n\n"
+        "Missing without a log, or when its lines do not tell. Cross-check: grep the log for the line."
+    )
+    return Measure(name, unit, lambda obs: told(obs, metric), page)
+
+
+@signal("start.wall", unit="s")
+def wall(obs: Observations) -> float:
+    """Seconds from the first weight to a ready engine, by the server's log.
+
+    Two parts that are logged, model and engine, or one number of a runner. Process start and imports are
+    not in it.
+    """
+    try:
+        return told(obs, "model_s") + told(obs, "engine_s")
+    except NoValue as missing:
+        try:
+            return told(obs, "runner_s")
+        except NoValue:
+            raise missing from None
+
+
+@signal("start.read.rate", unit="bytes/s")
+def read_rate(obs: Observations) -> float:
+    """Bytes of weights per second of reading them at the start, on one device, by the server's log.
+
+    Below what the disk delivers when it is asked in one stream, reading was not the disk's business alone.
+    """
+    return ratio(told(obs, "weights_bytes"), told(obs, "weights_s"), "the time of reading the weights")
+
+
+SIGNALS = (wall, read_rate, *(_told(name, *row) for name, row in _TOLD.items()))
