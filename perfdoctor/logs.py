@@ -49,6 +49,7 @@ START: dict[str, tuple[re.Pattern[str], float]] = {
     ),
     "kv_concurrency": (re.compile(rf"Maximum concurrency for .*: {_NUMBER}x"), 1.0),
 }
+_OFFLOADED = re.compile(r"offloaded (\d+)/(\d+) layers to GPU")
 _EAGER = re.compile(r"enforce_eager=(True|False)|disable_cuda_graph=(True|False)")
 _BEGINS = re.compile(
     r"Initializing an? (?:V\d )?LLM engine|server_args=ServerArgs|Load weight begin|starting.* runner"
@@ -75,6 +76,9 @@ def read_start(lines: Iterable[str]) -> dict[str, float]:
             found = {} if "weights_s" in found or "runner_s" in found else found
         for name, value in _numbers(line, START).items():
             found[name] = max(value, found.get(name, value))
+        layers = _OFFLOADED.search(line)
+        if layers and int(layers[2]):
+            found["on_host_share"] = 1 - int(layers[1]) / int(layers[2])
         eager = _EAGER.search(line)
         if eager:
             found["eager"] = float("True" in eager.groups())

@@ -32,7 +32,7 @@ CLASS_ROWS: Mapping[str, frozenset[str]] = {
     "compute-prefill": frozenset({"prefill", "prefill.compute", "prefill.memory"}),
     "kv-cache": frozenset({"server_queue", "decode.compute", "decode.memory"}),
     "fragmentation": frozenset({"allocator"}),
-    "pcie-offload": frozenset({"decode.transfer"}),
+    "pcie-offload": frozenset({"decode.transfer", "decode", "decode.compute", "decode.memory"}),
     "throttling": frozenset({"decode.compute", "prefill.compute"}),
     "gpu-contention": frozenset({"decode.compute", "decode.memory"}),
     "network": frozenset({"network", "connect"}),

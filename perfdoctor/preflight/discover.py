@@ -13,7 +13,7 @@ from perfdoctor.errors import Unreachable, UsageError
 from perfdoctor.model import Target, TargetFacts, Wire
 from perfdoctor.preflight import nearby
 from perfdoctor.preflight.control import Answer, Control, normalise, whole_url
-from perfdoctor.preflight.engines import PATHS, Engine, Seen, model_source, option, recognise
+from perfdoctor.preflight.engines import PATHS, Engine, Seen, model_source, on_host_share, option, recognise
 from perfdoctor.preflight.failures import port_of
 from perfdoctor.preflight.gguf import measure_gguf
 from perfdoctor.preflight.names import choose
@@ -133,6 +133,7 @@ def _facts(
         step_bytes=weights.step_bytes,
         step_flops=weights.step_flops,
         kv_bytes_per_token=weights.kv_bytes_per_token,
+        on_host_share=on_host_share(engine.name, seen),
         roof_refused=roof_refused(weights.experts, seen.command),
         max_batch=engine.max_batch,
         pid=processes.pid,

@@ -15,7 +15,7 @@ from typing import Any
 from perfdoctor.preflight.control import Answer
 
 # Asked of every server, in this order. /props is llama.cpp's, /info TGI's, /server_info SGLang's (the older
-# name second), /api/version ollama's; /openapi.json tells FastAPI programs apart.
+# name second), /api/version and /api/ps ollama's; /openapi.json tells FastAPI programs apart.
 PATHS = (
     "/version",
     "/props",
@@ -23,6 +23,7 @@ PATHS = (
     "/server_info",
     "/get_server_info",
     "/api/version",
+    "/api/ps",
     "/openapi.json",
     "/metrics",
 )
@@ -39,6 +40,7 @@ METRIC_PREFIXES = {
     "sglang_": "sglang",
     "tgi_": "tgi",
     "llamacpp:": "llama.cpp",
+    "nv_inference_": "triton",
 }
 PROGRAMS = {  # a word of the command line: whole, as a file's name, or as the first part of a module's name
     "vllm": "vllm",
@@ -48,6 +50,7 @@ PROGRAMS = {  # a word of the command line: whole, as a file's name, or as the f
     "llama-server": "llama.cpp",
     "llama-cpp-server": "llama.cpp",
     "ollama": "ollama",
+    "tritonserver": "triton",
 }
 
 
@@ -104,6 +107,18 @@ def model_source(engine: str, model: Mapping[str, Any], seen: Seen) -> str | Non
     }
     value = told[engine]() if engine in told else None
     return value if isinstance(value, str) and value else None
+
+
+def on_host_share(engine: str, seen: Seen) -> float | None:
+    """Share of the loaded models' bytes that are not in GPU memory, where the server tells it; else None."""
+    models = seen.told("/api/ps").get("models") if engine == "ollama" else None
+    sizes = [(m.get("size"), m.get("size_vram")) for m in models or () if isinstance(m, dict)]
+    known = [
+        (size, vram) for size, vram in sizes if isinstance(size, int) and isinstance(vram, int) and size > 0
+    ]
+    if not known:
+        return None
+    return 1 - min(1.0, sum(vram for _, vram in known) / sum(size for size, _ in known))
 
 
 def _sglang(seen: Seen) -> Mapping[str, Any]:

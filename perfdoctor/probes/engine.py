@@ -7,6 +7,7 @@ parser, since a page is 50 kB; buckets of its histograms are read more rarely, a
 from __future__ import annotations
 
 import math
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,11 @@ FULLEST = ("kv_usage",)  # of several engines behind one page the fullest counts
 ENABLE = {
     "llama.cpp": "start the server with --metrics",
     "sglang": "start the server with --enable-metrics",
+    "ollama": "ollama exports no metrics; follow its log instead: --log FILE",
+    "triton": "start the server without --allow-metrics=false, and name the port of its metrics",
 }
+UNITS = {"us": 1e-6, "ms": 1e-3}  # of a sample whose name says so; our own names say seconds
+_UNIT = re.compile(r"_(us|ms)(?:_sum|_total)?$")
 CHECK = "curl -s URL/metrics | grep NAME    (NAME: see data/engines.toml)"
 
 _GAUGES = {
@@ -84,6 +89,13 @@ def load_aliases(text: str) -> dict[str, Aliases]:
     return {engine: t.get("gauges", {}) | t.get("counters", {}) for engine, t in tables}
 
 
+def sample_names(tables: Mapping[str, Aliases]) -> frozenset[bytes]:
+    """All samples that any alias asks for, without the label that it may pick."""
+    return frozenset(
+        n.partition("{")[0].encode() for t in tables.values() for aliases in t.values() for n in aliases
+    )
+
+
 def wanted_lines(page: bytes, names: frozenset[bytes]) -> str:
     """The samples with these names, without comments, so that the parser sees nothing else."""
     kept = [line for line in page.split(b"\n") if line.split(b"{", 1)[0].split(b" ", 1)[0].rstrip() in names]
@@ -99,9 +111,15 @@ def parse_page(text: str) -> Page:
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             if math.isfinite(sample.value):
-                sums[sample.name] = sums.get(sample.name, 0.0) + sample.value
-                largest[sample.name] = max(largest.get(sample.name, sample.value), sample.value)
+                for name in (sample.name, *_labelled(sample.name, sample.labels)):
+                    sums[name] = sums.get(name, 0.0) + sample.value
+                    largest[name] = max(largest.get(name, sample.value), sample.value)
     return Page(sums, largest)
+
+
+def _labelled(name: str, labels: Mapping[str, str]) -> list[str]:
+    """The sample's name with each of its labels, as an alias may ask for one."""
+    return [f'{name}{{{key}="{value}"}}' for key, value in labels.items()]
 
 
 def normalise(page: Page, aliases: Aliases) -> dict[str, float | None]:
@@ -109,8 +127,14 @@ def normalise(page: Page, aliases: Aliases) -> dict[str, float | None]:
     values: dict[str, float | None] = {}
     for name, samples in aliases.items():
         source = page.largest if name in FULLEST else page.sums
-        values[name] = next((source[s] for s in samples if s in source), None)
+        values[name] = next((source[s] * _factor(name, s) for s in samples if s in source), None)
     return values
+
+
+def _factor(name: str, sample: str) -> float:
+    """From the sample's unit to ours: seconds, where our name is one of seconds."""
+    unit = _UNIT.search(sample) if name.endswith("_s") else None
+    return UNITS[unit.group(1)] if unit else 1.0
 
 
 def best_engine(page: Page, tables: Mapping[str, Aliases]) -> str | None:
@@ -128,9 +152,7 @@ def metrics_url(url: str) -> str:
 class EngineReader:
     def __init__(self, subject: Subject, tables: Mapping[str, Aliases]) -> None:
         self._subject, self._tables = subject, tables
-        self._names = frozenset(
-            n.encode() for t in tables.values() for aliases in t.values() for n in aliases
-        )
+        self._names = sample_names(tables)
         self._client: httpx.Client | None = None
         self._engine: str | None = None
         self._reads = 0

@@ -49,6 +49,7 @@ METRICS = (
             "weights_bytes": ("bytes", "memory of the loaded model on one device"),
             "kv_tokens": ("", "tokens that the KV cache has room for"),
             "kv_concurrency": ("", "requests of full length that fit into it"),
+            "on_host_share": ("share", "layers that run on the CPU, of all"),
             "eager": ("flag", "1 when CUDA graphs are switched off"),
         },
     ),

@@ -81,6 +81,14 @@ def test_of_two_starts_the_last_one_counts():
     assert (1.5, False) == (found["weights_s"], "graph_s" in found)
 
 
+def test_layers_that_stay_on_the_host():
+    """Two of 33 are kept off the GPU; what is left out of a count of none is not known."""
+    assert 2 / 33 == pytest.approx(
+        logs.read_start(["load_tensors: offloaded 31/33 layers to GPU"])["on_host_share"]
+    )
+    assert {} == logs.read_start(["load_tensors: offloaded 0/0 layers to GPU"])
+
+
 def test_a_log_without_a_start_says_nothing():
     """Absent is not zero."""
     assert {} == logs.read_start(["INFO: 127.0.0.1 - POST /v1/completions HTTP/1.1 200 OK"])

@@ -12,7 +12,7 @@ from perfdoctor.errors import UnknownModel, UsageError
 from perfdoctor.model import Target
 from perfdoctor.preflight import discover
 from perfdoctor.preflight.control import Answer, normalise, whole_url
-from perfdoctor.preflight.engines import Seen, model_source, option, recognise
+from perfdoctor.preflight.engines import Seen, model_source, on_host_share, option, recognise
 from perfdoctor.preflight.names import choose
 
 if sys.version_info >= (3, 11):
@@ -43,6 +43,8 @@ def told(**bodies: Any) -> dict[str, Answer]:
         ("llama.cpp", Seen(server_header="llama.cpp")),
         ("llama.cpp", Seen(command=("/opt/llama-server", "-m", "x.gguf"))),
         ("ollama", Seen(answers=told(api__version={"version": "0.9.0"}))),
+        ("triton", Seen(answers={"/metrics": Answer(200, text='nv_inference_count{model="m"} 1')})),
+        ("triton", Seen(command=("/opt/tritonserver/bin/tritonserver", "--model-repository=/m"))),
         ("transformers-serve", Seen(command=("python", "/bin/transformers", "serve", "m"))),
         ("perfdoctor-local", Seen(models=({"id": "m", "owned_by": "perfdoctor-local"},))),
         ("unknown", Seen(server_header="uvicorn", command=("python", "app.py"))),
@@ -97,6 +99,25 @@ def test_remote_transformers_server_is_not_called_serial() -> None:
     assert ("transformers-serve", None) == (found.name, found.max_batch)
 
 
+@pytest.mark.parametrize(
+    ("share", "models"),
+    [
+        (0.25, [{"size": 8_000, "size_vram": 6_000}]),
+        (0.0, [{"size": 8_000, "size_vram": 8_000}]),
+        (1.0, [{"size": 8_000, "size_vram": 0}]),
+        (None, []),
+        (None, [{"size": 8_000}]),
+        (None, [{"size": 0, "size_vram": 0}]),
+    ],
+)
+def test_what_is_not_in_gpu_memory(share: float | None, models: list[dict[str, int]]) -> None:
+    """Of the loaded bytes; unloaded, it is not known, and no other server is asked."""
+    seen = Seen(answers=told(api__ps={"models": models}))
+
+    assert share == on_host_share("ollama", seen)
+    assert on_host_share("vllm", seen) is None
+
+
 def test_version_is_the_server_s_own() -> None:
     """Told at the engine's own path; another program's /version is not believed for it."""
     vllm = Seen(models=({"id": "m", "owned_by": "vllm"},), answers=told(version={"version": "0.11.0"}))
@@ -127,7 +148,7 @@ def test_metric_names_have_the_agreed_shape() -> None:
     """engine -> kind -> our name -> exact names; every sum has its count where the engine counts."""
     table = tomllib.loads(files("perfdoctor").joinpath("data/engines.toml").read_text("utf-8"))
 
-    assert {"vllm", "sglang", "tgi", "llama.cpp"} == table.keys()
+    assert {"vllm", "sglang", "tgi", "llama.cpp", "triton"} == table.keys()
     for kinds in table.values():
         assert {"gauges", "counters"} == kinds.keys()
         for names in (*kinds["gauges"].values(), *kinds["counters"].values()):

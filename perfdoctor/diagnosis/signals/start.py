@@ -36,7 +36,7 @@ def _told(name: str, metric: str, unit: str, meaning: str) -> Measure:
 def wall(obs: Observations) -> float:
     """Seconds from the first weight to a ready engine, by the server's log.
 
-    Two parts that are logged, model and engine, or one number of a runner. Process start and imports are
+    Two parts that are logged, model and engine, or the one number of a runner. Process start and imports are
     not in it.
     """
     try:
@@ -57,4 +57,15 @@ def read_rate(obs: Observations) -> float:
     return ratio(told(obs, "weights_bytes"), told(obs, "weights_s"), "the time of reading the weights")
 
 
-SIGNALS = (wall, read_rate, *(_told(name, *row) for name, row in _TOLD.items()))
+@signal("model.on_host.share", unit="share")
+def on_host(obs: Observations) -> float:
+    """Share of the model that runs on the CPU of a server that splits it: of its bytes, else of its layers.
+
+    As the server's list of loaded models tells it (`/api/ps`), else its log (`offloaded 31/33 layers`).
+    Missing where neither does. Cross-check: `curl URL/api/ps`.
+    """
+    share = obs.facts.target.on_host_share
+    return told(obs, "on_host_share") if share is None else share
+
+
+SIGNALS = (wall, read_rate, on_host, *(_told(name, *row) for name, row in _TOLD.items()))

@@ -15,7 +15,7 @@ from perfdoctor.probes._probe import NotYet, Unavailable
 from perfdoctor.probes._subject import Subject
 
 TABLES = engine.load_aliases(resources.files("perfdoctor").joinpath("data/engines.toml").read_text())
-NAMES = frozenset(n.encode() for t in TABLES.values() for aliases in t.values() for n in aliases)
+NAMES = engine.sample_names(TABLES)
 
 VLLM = b"""\
 # HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -75,6 +75,36 @@ def test_the_first_known_name_wins():
 
     assert {"kv": 1.0} == engine.normalise(engine.parse_page("new 1\nold 2\n"), aliases)
     assert {"kv": 2.0} == engine.normalise(engine.parse_page("old 2\n"), aliases)
+
+
+TRITON = b"""\
+# TYPE nv_inference_queue_duration_us counter
+nv_inference_request_success{model="llm",version="1"} 20
+nv_inference_request_success{model="pre",version="1"} 20
+nv_inference_queue_duration_us{model="llm",version="1"} 3000000
+nv_inference_queue_duration_us{model="pre",version="1"} 500000
+nv_inference_first_response_histogram_ms_sum{model="llm",version="1"} 4000
+nv_inference_first_response_histogram_ms_count{model="llm",version="1"} 20
+nv_trt_llm_request_metrics{model="llm",request_type="active",version="1"} 8
+nv_trt_llm_request_metrics{model="llm",request_type="waiting",version="1"} 5
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction",model="llm",version="1"} 0.5
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="max",model="llm",version="1"} 900
+"""
+
+
+def test_microseconds_become_seconds():
+    """By the unit that the sample's own name tells; counts stay counts."""
+    found = values(TRITON, "triton")
+
+    assert (3.5, 40.0) == (found["queue_sum_s"], found["queue_count"])
+    assert (4.0, 20.0) == (found["ttft_sum_s"], found["ttft_count"])
+
+
+def test_one_label_of_a_metric_is_picked():
+    """Active and waiting requests are one metric there, and so are shares and blocks of the cache."""
+    found = values(TRITON, "triton")
+
+    assert (8.0, 5.0, 0.5) == (found["running"], found["waiting"], found["kv_usage"])
 
 
 @pytest.mark.parametrize(("page", "expected"), [(VLLM, "vllm"), (LLAMA, "llama.cpp"), (b"up 1\n", None)])
