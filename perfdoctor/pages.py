@@ -1,4 +1,5 @@
-"""The pages of `perfdoctor explain`: rules, fixes, signals, errors, measures, classes and documents' claims.
+"""The pages of `perfdoctor explain`: rules, fixes, signals, errors, measures, classes, laws and documents'
+claims.
 
 Nothing is written here: a rule's page is its docstring and limits, a fix's its Markdown file, a signal's its
 function's docstring, an error's its class's docstring. A class's page is the list of what belongs to it, a
@@ -19,6 +20,7 @@ from perfdoctor import errors, latency, limits, registry, units
 from perfdoctor.diagnosis import measure
 from perfdoctor.diagnosis.catalogue import Fix, load_fixes
 from perfdoctor.diagnosis.claims import Claim, load_claims
+from perfdoctor.diagnosis.laws import LAWS
 from perfdoctor.diagnosis.measure import Measure
 from perfdoctor.diagnosis.rule import Limit, Rule
 from perfdoctor.reports import _words
@@ -38,7 +40,7 @@ DOCUMENTS: Mapping[str, str] = {
 
 MEASURES: Mapping[str, str] = latency.DEFINITIONS | latency.STAGES | limits.DEFINITIONS
 
-Kind = Literal["rule", "fix", "signal", "error", "measure", "class", "claim"]
+Kind = Literal["rule", "fix", "signal", "error", "measure", "class", "law", "claim"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ def _groups() -> dict[str, list[tuple[str, Maker]]]:
             (c, partial(_class_page, c, [n for n, r, _ in rules if r.cls == c], fixes))
             for c in sorted(classes)
         ],
+        "Laws": [(name, partial(Page, "law", name, f"Law {name}", text)) for name, text in LAWS.items()],
         "Claims": [
             (row, partial(_claim_page, row, claims.get(row), fixes))
             for row in sorted(cited | claims.keys(), key=lambda row: (row[0] == "C", len(row), row))

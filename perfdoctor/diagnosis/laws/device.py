@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfdoctor import units
+from perfdoctor import stats, units
 from perfdoctor.diagnosis.laws._need import ROUNDING, need
 from perfdoctor.diagnosis.measure import Table
 from perfdoctor.diagnosis.observations import NoValue, Observations
@@ -10,6 +10,7 @@ from perfdoctor.diagnosis.signals import step
 from perfdoctor.model import Violation
 
 CPU_COPY_SLACK = 1.5  # reading alone outruns the calibrated copy, which also writes
+QUEUE_SLACK = 0.5  # guess: means of rate, wait and queue are not those of one instant; discards are left out
 CACHE_BYTES = 64e6  # guess: weights smaller than this may stay in a CPU's caches
 
 
@@ -52,6 +53,38 @@ def weights_fit(obs: Observations, table: Table) -> Violation | None:
     )
 
 
+def cache_fits(obs: Observations, table: Table) -> Violation | None:
+    """The KV cache that a server says it has must fit into its device."""
+    tokens, per_token = need(table, "engine.kv_tokens"), obs.facts.target.kv_bytes_per_token
+    host = obs.facts.host
+    room = host.gpus[0].memory_bytes if host.gpus else host.memory_bytes
+    if not per_token or not room or tokens * per_token <= room * len(host.gpus or (1,)):
+        return None
+    return Violation(
+        law="L4",
+        what=f"a KV cache of {tokens:.0f} tokens of {units.size_bytes(per_token)} each would need "
+        f"{units.size_bytes(tokens * per_token)}, more than the device has",
+        likely="the log is of another server or model, or the cache holds narrower numbers than the weights",
+        stops=("kv-cache",),
+    )
+
+
+def disk_queue(obs: Observations, table: Table) -> Violation | None:
+    """Little's law at a disk, where a tool printed rate, wait and queue."""
+    seen = obs.phase("steady")
+    rows = ("reads_per_s", "r_await_s", "writes_per_s", "w_await_s", "aqu_sz")
+    reads, r_await, writes, w_await, queue = (stats.mean(seen.gauge("disk", name)) for name in rows)
+    computed = reads * r_await + writes * w_await
+    if abs(computed - queue) <= QUEUE_SLACK * max(computed, queue) + 0.1:
+        return None
+    return Violation(
+        law="L5",
+        what=f"a disk queue of {queue:.2f} requests, but rate times wait make {computed:.2f}",
+        likely="a column was read as another one, or seconds as milliseconds",
+        stops=("disk-io",),
+    )
+
+
 def file_was_read(obs: Observations, table: Table) -> Violation | None:
     """A cold file must come from storage once. None at all: a file system whose reads are not counted."""
     size, read = obs.facts.target.file_bytes, need(table, "load.read.bytes")
@@ -84,4 +117,4 @@ def device_time(obs: Observations, table: Table) -> Violation | None:
     return None
 
 
-LAWS = (bandwidth, weights_fit, file_was_read, device_time)
+LAWS = (bandwidth, weights_fit, cache_fits, disk_queue, file_was_read, device_time)

@@ -116,6 +116,31 @@ def test_weights_need_room(device: str, used: float, expected: list[str]) -> Non
     assert expected == laws(facts(target=local_target(device), gpus=(H200,)), [], samples)
 
 
+@pytest.mark.parametrize(("tokens", "expected"), [(4e6, []), (6e6, ["L4"])])
+def test_a_cache_fits_into_its_device(tokens: float, expected: list[str]) -> None:
+    """28 KiB a token: four million are 115 GB of an H200's 151, six million are not there."""
+    target = local_target("cuda:0", weights_bytes=None, kv_bytes_per_token=28_672)
+    start = sample("log.start", 0.0, kv_tokens=tokens)
+
+    assert expected == laws(facts(target=target, gpus=(H200,)), [], [start])
+
+
+@pytest.mark.parametrize(
+    ("queue", "expected"),
+    [(1.16, []), (2.1, []), (309.4, ["L5"]), (0.001, ["L5"])],
+)
+def test_littles_law_at_a_disk(queue: float, expected: list[str]) -> None:
+    """6,047 reads of 0.16 ms and 112 writes of 1.72 ms keep 1.16 requests open."""
+    rates = {"reads_per_s": 6047.0, "r_await_s": 0.16e-3, "writes_per_s": 112.0, "w_await_s": 1.72e-3}
+
+    assert expected == laws(facts(), [], gauges("disk", **rates, aqu_sz=queue))
+
+
+def test_a_disk_whose_queue_nobody_printed_is_not_judged() -> None:
+    """Counters of our own probe hold no rates."""
+    assert [] == laws(facts(), [], gauges("disk", reads_per_s=6047.0, r_await_s=9.0))
+
+
 @pytest.mark.parametrize(("read", "expected"), [(0.5e9, []), (0.4e9, ["L6"]), (0.0, [])])
 def test_cold_file_was_read(read: float, expected: list[str]) -> None:
     """A cold file of 1 GB must have been fetched; nothing at all is a file system that does not count."""
