@@ -1,5 +1,4 @@
-"""The pages of `perfdoctor explain`: rules, fixes, signals, errors, measures, classes, laws and documents'
-claims.
+"""The pages of `perfdoctor explain`: rules, fixes, signals, errors, measures, classes, laws and claims.
 
 Nothing is written here: a rule's page is its docstring and limits, a fix's its Markdown file, a signal's its
 function's docstring, an error's its class's docstring. A class's page is the list of what belongs to it, a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfdoctor import stats, units
+from perfdoctor import units
 from perfdoctor.diagnosis.laws._need import ROUNDING, need
 from perfdoctor.diagnosis.measure import Table
 from perfdoctor.diagnosis.observations import NoValue, Observations
@@ -73,7 +73,7 @@ def disk_queue(obs: Observations, table: Table) -> Violation | None:
     """Little's law at a disk, where a tool printed rate, wait and queue."""
     seen = obs.phase("steady")
     rows = ("reads_per_s", "r_await_s", "writes_per_s", "w_await_s", "aqu_sz")
-    reads, r_await, writes, w_await, queue = (stats.mean(seen.gauge("disk", name)) for name in rows)
+    reads, r_await, writes, w_await, queue = (_mean(seen.gauge("disk", name)) for name in rows)
     computed = reads * r_await + writes * w_await
     if abs(computed - queue) <= QUEUE_SLACK * max(computed, queue) + 0.1:
         return None
@@ -83,6 +83,10 @@ def disk_queue(obs: Observations, table: Table) -> Violation | None:
         likely="a column was read as another one, or seconds as milliseconds",
         stops=("disk-io",),
     )
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
 
 
 def file_was_read(obs: Observations, table: Table) -> Violation | None:

@@ -118,7 +118,7 @@ def test_weights_need_room(device: str, used: float, expected: list[str]) -> Non
 
 @pytest.mark.parametrize(("tokens", "expected"), [(4e6, []), (6e6, ["L4"])])
 def test_a_cache_fits_into_its_device(tokens: float, expected: list[str]) -> None:
-    """28 KiB a token: four million are 115 GB of an H200's 151, six million are not there."""
+    """28 KiB a token: four million are 115 GB of an H200's 141, six million are not there."""
     target = local_target("cuda:0", weights_bytes=None, kv_bytes_per_token=28_672)
     start = sample("log.start", 0.0, kv_tokens=tokens)
 
