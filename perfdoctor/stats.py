@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -39,12 +40,20 @@ def percentile_interval(values: Sequence[float], p: float, z: float = 1.96) -> t
 
 
 def _interval(ordered: Sequence[float], p: float, z: float = 1.96) -> tuple[float, float] | None:
-    n = len(ordered)
+    ranks = interval_ranks(len(ordered), p, z)
+    return None if ranks is None else (ordered[ranks[0] - 1], ordered[ranks[1] - 1])
+
+
+def interval_ranks(n: int, p: float, z: float = 1.96) -> tuple[int, int] | None:
+    """Ranks, from 1, of the ends of that interval; None where n values carry none."""
     half = z * math.sqrt(n * p * (1 - p))
     low, high = math.floor(n * p - half), math.ceil(n * p + half)
-    if n < INTERVAL_MIN_N or low < 1 or high > n:
-        return None
-    return ordered[low - 1], ordered[high - 1]
+    return (low, high) if n >= INTERVAL_MIN_N and low >= 1 and high <= n else None
+
+
+def least_n(p: float) -> int:
+    """How many values carry an interval of a percentile."""
+    return next(n for n in itertools.count(1) if interval_ranks(n, p))
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -4,11 +4,21 @@ Do not import anything heavy here: every other import sits inside a command's bo
 fast. `tests/contract/test_startup.py` holds that.
 """
 
-from perfdoctor.cli import calibrate, check, diagnose, explain, load_test, report, scenario, sweep
+from perfdoctor.cli import (
+    calibrate,
+    check,
+    compare,
+    diagnose,
+    explain,
+    load_test,
+    report,
+    scenario,
+    sweep,
+)
 from perfdoctor.cli._app import INTERRUPTED, app
 from perfdoctor.cli._main import INTERNAL, main
 
 __all__ = [
-    "INTERNAL", "INTERRUPTED", "app", "calibrate", "check", "diagnose", "explain", "load_test", "main",
-    "report", "scenario", "sweep",
+    "INTERNAL", "INTERRUPTED", "app", "calibrate", "check", "compare", "diagnose", "explain", "load_test",
+    "main", "report", "scenario", "sweep",
 ]  # fmt: skip

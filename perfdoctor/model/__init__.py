@@ -7,6 +7,15 @@ always means "not known", never zero. Imports nothing of ours.
 
 from perfdoctor.model._record import SCHEMA_VERSION, Confidence, PhaseName, ProbeStatus, Record, RuleStatus
 from perfdoctor.model.calibrated import Calibration, CalibrationLevel
+from perfdoctor.model.compared import (
+    ChangeVerdict,
+    ComparedMetric,
+    ComparedPart,
+    Comparison,
+    CrossedLimit,
+    Difference,
+    Ground,
+)
 from perfdoctor.model.facts import ClientFacts, GpuFacts, HostFacts, RunFacts, TargetFacts
 from perfdoctor.model.judged import (
     Diagnosis,
@@ -47,14 +56,21 @@ __all__ = [
     "Arrivals",
     "Calibration",
     "CalibrationLevel",
+    "ChangeVerdict",
     "ClientFacts",
+    "ComparedMetric",
+    "ComparedPart",
+    "Comparison",
     "Confidence",
+    "CrossedLimit",
     "Decision",
     "Diagnosis",
+    "Difference",
     "Evidence",
     "Finding",
     "FixOffer",
     "GpuFacts",
+    "Ground",
     "HostFacts",
     "Interval",
     "Knee",

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from perfdoctor.model import Calibration, Diagnosis, LoadSummary, Sweep
+from perfdoctor.model import Calibration, Comparison, Diagnosis, LoadSummary, Sweep
 
 FOLDER = Path(__file__).parent / "schemas"
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
@@ -19,6 +19,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "load-summary.schema.json": LoadSummary,
     "calibration.schema.json": Calibration,
     "sweep.schema.json": Sweep,
+    "comparison.schema.json": Comparison,
 }
 
 

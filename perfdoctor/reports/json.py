@@ -8,13 +8,13 @@ from __future__ import annotations
 import msgspec
 
 from perfdoctor.errors import CannotJudge
-from perfdoctor.model import Calibration, Diagnosis, LoadSummary, Sweep
+from perfdoctor.model import Calibration, Comparison, Diagnosis, LoadSummary, Sweep
 from perfdoctor.reports._bundle import Bundle, Report
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")  # writes NaN and infinity as null
 
 
-def encode(document: Diagnosis | LoadSummary | Calibration | Sweep) -> str:
+def encode(document: Diagnosis | LoadSummary | Calibration | Sweep | Comparison) -> str:
     """Indented JSON text that ends with a newline."""
     return msgspec.json.format(_ENCODER.encode(document), indent=2).decode() + "\n"
 

@@ -31,7 +31,7 @@ from perfdoctor.model import (
     Trust,
 )
 
-__all__ = ["busy_window", "summarise", "with_slo"]
+__all__ = ["believable", "busy_window", "summarise", "with_slo"]
 
 _OF_ANSWER = ("e2e", "e2e_from_schedule")  # what an answer in one piece has too
 
@@ -48,8 +48,7 @@ def summarise(
     `slo` replaces the run's own.
     """
     load = facts.scenario.load
-    latest_s = _latest_s(facts)
-    cleaned = [r for r in latency.without_prompt_tail(records) if latency.is_possible(r, latest_s)]
+    cleaned = believable(facts, records)
     steady = [r for r in cleaned if r.phase == "steady"]
     before = [r for r in cleaned if r.phase == "warmup"]
     answered = latency.ok_records(steady)
@@ -92,6 +91,12 @@ def summarise(
     )
     text = slo or load.slo
     return with_slo(summary, text, steady, window) if text else summary
+
+
+def believable(facts: RunFacts, records: Sequence[RequestRecord]) -> list[RequestRecord]:
+    """The records that numbers are made of: without impossible ones, and without chunks that are no token."""
+    latest_s = _latest_s(facts)
+    return [r for r in latency.without_prompt_tail(records) if latency.is_possible(r, latest_s)]
 
 
 def _latest_s(facts: RunFacts) -> float:

@@ -1,0 +1,13 @@
+"""Two runs, or two folders of several, against each other: what changed, and whether chance explains it.
+
+    one run each        over their requests; how far two runs of the same differ is then not known
+    several runs each   over the runs
+    two sweeps          level by level, over requests
+
+Comparing is a function of the folders: nothing is written.
+"""
+
+from perfdoctor.compare._compare import compare, compare_pairs
+from perfdoctor.compare._side import OneRun, Side, read_run, read_side
+
+__all__ = ["OneRun", "Side", "compare", "compare_pairs", "read_run", "read_side"]
