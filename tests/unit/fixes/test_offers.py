@@ -33,11 +33,15 @@ ENGINES = (
     "unknown",
 )
 NO_PYTHON = ("gil-contention", "allocator-churn", "slow-tokenizer", "kv-cache-off")
+# Who splits a model by layers computes the rest on the CPU; the others send the weights to the GPU.
 CANNOT_HIT = {
-    "llama.cpp": NO_PYTHON,
-    "ollama": (*NO_PYTHON, "event-loop-blocked"),
-    **dict.fromkeys(("vllm", "sglang"), ("kv-cache-off",)),
-    "tgi": ("kv-cache-off", "event-loop-blocked"),
+    "llama.cpp": (*NO_PYTHON, "weights-offloaded"),
+    "ollama": (*NO_PYTHON, "weights-offloaded", "event-loop-blocked"),
+    "tgi": ("kv-cache-off", "layers-on-host", "event-loop-blocked"),
+    "vllm": ("kv-cache-off", "layers-on-host"),
+    "sglang": ("kv-cache-off", "layers-on-host"),
+    "transformers-serve": ("layers-on-host",),
+    "perfdoctor-local": ("layers-on-host",),
 }
 HITS = [(rule, engine) for rule in RULES for engine in ENGINES if rule not in CANNOT_HIT.get(engine, ())]
 shares = st.floats(0, 1, allow_nan=False)
