@@ -1,4 +1,7 @@
-"""What the server's own counters gained over a window: means and numbers of requests, never totals."""
+"""What the server's own counters gained over a window: means and numbers of requests, never totals.
+
+From its /metrics; what is missing there, from its log.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,29 @@ def watches(obs: Observations) -> bool:
 
 def mean_of(obs: Observations, name: str) -> float:
     """Mean seconds of a histogram's new observations. NoValue without any."""
-    window = obs.phase("steady")
-    count = window.change("engine", f"{name}_count").amount
+    count = gained(obs, f"{name}_count")
     if count <= 0:
         raise NoValue(f"the server finished nothing of {name} in the window")
-    return window.change("engine", f"{name}_sum_s").amount / count
+    return gained(obs, f"{name}_sum_s") / count
+
+
+def gained(obs: Observations, name: str) -> float:
+    """What a counter gained in the steady phase; NoValue with the metrics' reason where no log tells it."""
+    window = obs.phase("steady")
+    try:
+        return window.change("engine", name).amount
+    except NoValue as missing:
+        try:
+            return window.change("log", name).amount
+        except NoValue:
+            raise missing from None
 
 
 def requests(obs: Observations) -> float:
     """Requests the server finished in the window, by any of its counters."""
-    window = obs.phase("steady")
-    for name in ("requests", "e2e_count", "ttft_count"):
+    for name in ("requests", "e2e_count", "ttft_count", "decode_count"):
         try:
-            return window.change("engine", name).amount
+            return gained(obs, name)
         except NoValue:
             continue
     raise NoValue("the server does not count its requests")

@@ -64,7 +64,7 @@ def _state(name: str, rule: Rule, answer: Answer) -> RuleState:
 def _found(
     name: str, rule: Rule, ground: Ground, answer: Answer, neighbours: Sequence[tuple[Neighbour, Answer]]
 ) -> Judgement:
-    rows = [row for row in _rows_of(rule, ground.ledger) if row.row in rule.cost]
+    rows = [row for row in rows_of(rule, ground.ledger) if row.row in rule.cost]
     small = _too_small(rule, rows)
     if small:
         return _answered(name, rule, Answer("clear", text=small))
@@ -106,7 +106,8 @@ class _Cost:
     high_s: float
 
 
-def _rows_of(rule: Rule, ledger: Ledger) -> tuple[LedgerRow, ...]:
+def rows_of(rule: Rule, ledger: Ledger) -> tuple[LedgerRow, ...]:
+    """The ledger that a rule's state takes time of: of loading, or of a request."""
     return ledger.load if rule.of == "load" else ledger.mean
 
 
@@ -156,7 +157,7 @@ def _confidence(rule: Rule, ground: Ground, neighbours: Sequence[tuple[Neighbour
 
 def _thin(rule: Rule, ground: Ground) -> bool:
     """Too little to claim more than a pattern: much time unexplained, or few requests in a short phase."""
-    rows = _rows_of(rule, ground.ledger)
+    rows = rows_of(rule, ground.ledger)
     unexplained = sum(r.share for r in rows if r.row == "unexplained")
     if unexplained > UNEXPLAINED_MAX or not rows:
         return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import partial
 
 from perfdoctor.diagnosis.observations import NoValue, Observations, known
 from perfdoctor.diagnosis.remainder import UNEXPLAINED, left_of
@@ -17,7 +16,10 @@ def load_rows(obs: Observations) -> tuple[LedgerRow, ...]:
     try:
         phases, whole = load.load_phases(obs), load.wall.of(obs)
     except NoValue:
-        return _rows_of(*_start_parts(obs), "the server's log")
+        try:
+            return _rows_of(*start.whole_and_parts(obs), "the server's log")
+        except NoValue:
+            return ()
     whole = max(whole, math.fsum(p.window.seconds for p in phases))
     parts: dict[str, float] = {}
     sources: dict[str, str] = {}
@@ -26,23 +28,11 @@ def load_rows(obs: Observations) -> tuple[LedgerRow, ...]:
     return _rows_of(whole, parts, sources)
 
 
-def _start_parts(obs: Observations) -> tuple[float, dict[str, float]]:
-    """Whole and parts of a start. Reading weights is storage and unpacking in one here."""
-    try:
-        whole = start.told(obs, "model_s") + start.told(obs, "engine_s")
-    except NoValue:
-        return 0.0, {}
-    told = {row: known(partial(start.told, obs, name)) for row, name in _START_ROWS.items()}
-    return whole, {row: seconds for row, seconds in told.items() if seconds}
-
-
-_START_ROWS = {"weights": "weights_s", "compile": "compile_s", "graph_capture": "graph_s"}
-
-
 def _rows_of(
     whole: float, parts: Mapping[str, float], sources: Mapping[str, str] | str
 ) -> tuple[LedgerRow, ...]:
     """Rows that sum to the whole; none of nothing."""
+    whole = max(whole, math.fsum(parts.values()))
     if whole <= 0:
         return ()
     rows = {**parts, UNEXPLAINED: left_of(whole, parts)}

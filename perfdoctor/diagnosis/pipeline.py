@@ -11,6 +11,7 @@ import msgspec
 
 from perfdoctor import trust
 from perfdoctor.diagnosis import culprits, judge, laws, ledger, prescribe, roof, verdict
+from perfdoctor.diagnosis.laws import promises
 from perfdoctor.diagnosis.measure import Table, measure_all
 from perfdoctor.diagnosis.observations import Observations
 from perfdoctor.diagnosis.rule import Rule
@@ -36,7 +37,7 @@ def diagnose(
     obs = Observations(facts, state, requests, samples)
     trusted = trust.judge(facts.client, requests)
     table = measure_all(obs)
-    violated = laws.violated_laws(obs, table)
+    lawful, violated = laws.check(obs, table)
     kept = ledger.keep(obs)
     watched = facts.scenario.load.arrival == "none"
     too_thin = "" if watched else _too_thin(table)
@@ -44,6 +45,7 @@ def diagnose(
     ground = judge.Ground(table, kept, table["drive.seconds"].value or 0.0, barred)
     findings, states = _findings(facts, ground)
     findings = tuple(msgspec.structs.replace(f, where=culprits.find(f.cls, obs)) for f in findings)
+    findings, promised, too_much = promises.hold(findings)
     roofed = roof.measure_roof(facts, table)
     loads_seen = any(phase.name == "load" for phase in facts.phases)
     no_traffic = _no_traffic(table) if watched else ""
@@ -60,7 +62,8 @@ def diagnose(
         rules=states,
         ledger=kept,
         roof=roofed,
-        violated_laws=violated,
+        violated_laws=(*violated, *too_much),
+        laws=(*lawful, promised),
         unmeasured=tuple(p for p in facts.probes if p.status != "ok"),
         signals=tuple(table.values()),
         facts=facts,
@@ -135,5 +138,5 @@ def _with_fixes(rule: Rule, judged: judge.Judgement, facts: RunFacts, kept: Ledg
     assert finding is not None
     if judged.overruled:
         return finding
-    rows = kept.load if rule.of == "load" else kept.mean
+    rows = [row for row in judge.rows_of(rule, kept) if row.row in rule.cost]
     return msgspec.structs.replace(finding, fixes=prescribe.offers(rule.cls, facts, rows, rule=finding.rule))

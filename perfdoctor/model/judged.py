@@ -135,6 +135,15 @@ class Violation(Record, frozen=True, kw_only=True):
     stops: tuple[str, ...] = ()  # rule classes that rest on the impossible number
 
 
+class LawState(Record, frozen=True, kw_only=True):
+    """A law that no honest measurement breaks. `reason`: what is impossible, or why nothing tests it here."""
+
+    law: str
+    says: str
+    status: Literal["holds", "broken", "unknown"]
+    reason: str = ""
+
+
 class Diagnosis(Record, frozen=True, kw_only=True):
     """The one input of every report. Every field of the published JSON contract, additive only."""
 
@@ -148,6 +157,7 @@ class Diagnosis(Record, frozen=True, kw_only=True):
     ledger: Ledger = Ledger()
     roof: Roof = Roof()
     violated_laws: tuple[Violation, ...] = ()
+    laws: tuple[LawState, ...] = ()
     unmeasured: tuple[ProbeState, ...] = ()
     signals: tuple[Signal, ...] = ()
     facts: RunFacts = RunFacts()

@@ -233,5 +233,22 @@ def rules_with(diagnosis: Diagnosis, status: str) -> tuple[RuleState, ...]:
     return tuple(r for r in diagnosis.rules if r.status == status)
 
 
+def laws_that_hold(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """`L1`, `L7`: those that were tested, in any of their parts, and never broken."""
+    broken = {law.law for law in diagnosis.laws if law.status == "broken"}
+    held = (law.law for law in diagnosis.laws if law.status == "holds")
+    return tuple(name for name in dict.fromkeys(held) if name not in broken)
+
+
+def untested_laws(diagnosis: Diagnosis) -> dict[str, str]:
+    """Those of which no part could be tested, each with its reason."""
+    tested = {law.law for law in diagnosis.laws if law.status != "unknown"}
+    reasons: dict[str, list[str]] = {}
+    for law in diagnosis.laws:
+        if law.law not in tested:
+            reasons.setdefault(law.law, []).append(law.reason)
+    return {name: "; ".join(dict.fromkeys(found)) for name, found in reasons.items()}
+
+
 def of_phase(records: Sequence[RequestRecord], phase: str) -> tuple[RequestRecord, ...]:
     return tuple(r for r in records if r.phase == phase)

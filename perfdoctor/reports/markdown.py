@@ -68,6 +68,9 @@ def _diagnosis(diagnosis: Diagnosis, bundle: Bundle) -> Iterator[str]:
     if diagnosis.rules:
         rows = [(r.rule, r.status, r.reason) for r in diagnosis.rules]
         yield from ("", "### Rules", *table(("rule", "status", "reason"), rows))
+    if diagnosis.laws:
+        states = [(law.law, law.says, law.status, law.reason) for law in diagnosis.laws]
+        yield from ("", "### Laws", *table(("law", "says", "state", "why"), states))
     if diagnosis.next:
         yield from ("", "**Next**", *_fenced(diagnosis.next))
 

@@ -68,6 +68,7 @@ def print_diagnosis(console: Console, bundle: Bundle) -> None:
     _print_limits(page, diagnosis)
     _print_unmeasured(page, diagnosis.unmeasured)
     _print_rules(page, diagnosis)
+    _print_laws(page, diagnosis)
     page.gap()
     _print_verdict(page, diagnosis)
 
@@ -192,6 +193,17 @@ def _print_rules(page: Page, diagnosis: Diagnosis) -> None:
     for number, rule in enumerate(unknown):
         text = words(rule.rule, "unknown") + "  " + words(rule.reason)
         page.paragraph("Unknown" if number == 0 else "", text)
+
+
+def _print_laws(page: Page, diagnosis: Diagnosis) -> None:
+    """Which laws were put to the test, and why the others were not."""
+    if not diagnosis.laws:
+        return
+    page.gap()
+    held = ", ".join(_words.laws_that_hold(diagnosis))
+    page.paragraph("Laws", words(f"{held} hold" if held else "none was tested", "clear" if held else "muted"))
+    for name, reason in _words.untested_laws(diagnosis).items():
+        page.paragraph("", f"{name} not tested: {reason}", "muted")
 
 
 def _print_verdict(page: Page, diagnosis: Diagnosis) -> None:

@@ -1,26 +1,27 @@
-"""Laws of the machine: bandwidth, room for weights, bytes of files, time of the device."""
+"""Laws of the device: bandwidth, room for weights and cache, time."""
 
 from __future__ import annotations
 
 from perfdoctor import units
-from perfdoctor.diagnosis.laws._need import ROUNDING, need
+from perfdoctor.diagnosis.laws._law import ROUNDING, Law, need
 from perfdoctor.diagnosis.measure import Table
-from perfdoctor.diagnosis.observations import NoValue, Observations
-from perfdoctor.diagnosis.signals import step
+from perfdoctor.diagnosis.observations import NoValue, Observations, known, ratio
+from perfdoctor.diagnosis.signals import start, step
 from perfdoctor.model import Violation
 
 CPU_COPY_SLACK = 1.5  # reading alone outruns the calibrated copy, which also writes
-QUEUE_SLACK = 0.5  # guess: means of rate, wait and queue are not those of one instant; discards are left out
+WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the cache's numbers, over those of the weights
+CACHE_ROUNDING = 1.1  # blocks, and what the server keeps of its budget for itself
 CACHE_BYTES = 64e6  # guess: weights smaller than this may stay in a CPU's caches
 
 
 def bandwidth(obs: Observations, table: Table) -> Violation | None:
-    """Memory cannot deliver more than its bandwidth."""
+    """Memory delivers no more than its bandwidth."""
     rate = need(table, "roof.implied.rate")
     if table["gpu.used"].value:
         limit, what = need(table, "roof.physical.rate"), "the datasheet's"
     elif need(table, "step.bytes") < CACHE_BYTES:
-        return None
+        raise NoValue("weights this small may stay in the caches of a CPU")
     else:
         limit, what = need(table, "roof.achievable.rate") * CPU_COPY_SLACK, "1.5 times the copy's"
     if rate <= limit:
@@ -38,7 +39,7 @@ def weights_fit(obs: Observations, table: Table) -> Violation | None:
     """A loaded model takes at least the room of its weights."""
     weights = obs.facts.target.weights_bytes
     if not weights or not obs.facts.target.device:
-        return None
+        raise NoValue("the size of the loaded weights, or where they are, is not known")
     if table["gpu.used"].value:
         used = need(table, "gpu.mem_used.max")
     else:
@@ -54,57 +55,53 @@ def weights_fit(obs: Observations, table: Table) -> Violation | None:
 
 
 def cache_fits(obs: Observations, table: Table) -> Violation | None:
-    """The KV cache that a server says it has must fit into its device."""
-    tokens, per_token = need(table, "engine.kv_tokens"), obs.facts.target.kv_bytes_per_token
+    """A KV cache of so many tokens fits into the device beside the weights."""
+    tokens, per_token = need(table, "engine.kv_tokens"), _shape_bytes(obs)
     host = obs.facts.host
-    room = host.gpus[0].memory_bytes if host.gpus else host.memory_bytes
-    if not per_token or not room or tokens * per_token <= room * len(host.gpus or (1,)):
+    room = sum(gpu.memory_bytes or 0 for gpu in host.gpus) if host.gpus else host.memory_bytes
+    if not room:
+        raise NoValue("the device's memory is not known")
+    asked = tokens * per_token + (obs.facts.target.weights_bytes or 0)
+    if asked <= room:
         return None
     return Violation(
         law="L4",
-        what=f"a KV cache of {tokens:.0f} tokens of {units.size_bytes(per_token)} each would need "
-        f"{units.size_bytes(tokens * per_token)}, more than the device has",
+        what=f"a KV cache of {tokens:.0f} tokens of {units.size_bytes(per_token)} and the weights would need "
+        f"{units.size_bytes(asked)}, and the device has {units.size_bytes(room)}",
         likely="the log is of another server or model, or the cache holds narrower numbers than the weights",
         stops=("kv-cache",),
     )
 
 
-def disk_queue(obs: Observations, table: Table) -> Violation | None:
-    """Little's law at a disk, where a tool printed rate, wait and queue."""
-    seen = obs.phase("steady")
-    rows = ("reads_per_s", "r_await_s", "writes_per_s", "w_await_s", "aqu_sz")
-    reads, r_await, writes, w_await, queue = (_mean(seen.gauge("disk", name)) for name in rows)
-    computed = reads * r_await + writes * w_await
-    if abs(computed - queue) <= QUEUE_SLACK * max(computed, queue) + 0.1:
+def cache_has_the_models_shape(obs: Observations, table: Table) -> Violation | None:
+    """The KV cache's bytes over its tokens are those of the model's shape.
+
+    Or half, a quarter or twice of them, where it holds numbers of another width than the weights.
+    """
+    tokens, per_token = need(table, "engine.kv_tokens"), _shape_bytes(obs)
+    if known(lambda: start.told(obs, "workers")):
+        raise NoValue("several workers have a part of the cache each")
+    said = ratio(start.cache_bytes(obs), tokens, "the number of tokens in the KV cache")
+    if any(1 / CACHE_ROUNDING <= said / (per_token * width) <= CACHE_ROUNDING for width in WIDTHS):
         return None
     return Violation(
-        law="L5",
-        what=f"a disk queue of {queue:.2f} requests, but rate times wait make {computed:.2f}",
-        likely="a column was read as another one, or seconds as milliseconds",
-        stops=("disk-io",),
+        law="L4",
+        what=f"the server's KV cache has {units.size_bytes(said)} for a token, the model's shape makes "
+        f"{units.size_bytes(per_token)}",
+        likely="the log is of another model, or its layers do not all keep every token (a sliding window)",
+        stops=("kv-cache",),
     )
 
 
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
-def file_was_read(obs: Observations, table: Table) -> Violation | None:
-    """A cold file must come from storage once. None at all: a file system whose reads are not counted."""
-    size, read = obs.facts.target.file_bytes, need(table, "load.read.bytes")
-    cold = (size or 0) * (1 - need(table, "load.file_resident.share"))
-    if not read or read >= cold / 2:
-        return None
-    return Violation(
-        law="L6",
-        what=f"{units.size_bytes(read)} read, but {units.size_bytes(cold)} of the files were not cached",
-        likely="another process read the file, or the samples do not describe this load",
-        stops=("disk-io",),
-    )
+def _shape_bytes(obs: Observations) -> int:
+    per_token = obs.facts.target.kv_bytes_per_token
+    if not per_token:
+        raise NoValue("the bytes of a token in the KV cache are not known: they take the model's shape")
+    return per_token
 
 
 def device_time(obs: Observations, table: Table) -> Violation | None:
-    """The union of kernel times cannot exceed the time in which they ran; nor can operators of one thread."""
+    """Device time of a step lies within the step, and so do the operators of one thread."""
     load_free = step.step_value(obs, "profiled_wall_s")
     for name in ("device_s", "kernel_s"):
         try:
@@ -121,4 +118,10 @@ def device_time(obs: Observations, table: Table) -> Violation | None:
     return None
 
 
-LAWS = (bandwidth, weights_fit, cache_fits, disk_queue, file_was_read, device_time)
+LAWS = (
+    Law("L2", bandwidth),
+    Law("L3", weights_fit),
+    Law("L4", cache_fits),
+    Law("L4", cache_has_the_models_shape),
+    Law("L7", device_time),
+)

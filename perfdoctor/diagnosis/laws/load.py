@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from perfdoctor import units
 from perfdoctor.diagnosis import counted
-from perfdoctor.diagnosis.laws._need import ROUNDING, need
+from perfdoctor.diagnosis.laws._law import ROUNDING, Law, need
 from perfdoctor.diagnosis.measure import Table
-from perfdoctor.diagnosis.observations import Observations
+from perfdoctor.diagnosis.observations import NoValue, Observations
 from perfdoctor.model import Violation
 
 FOREIGN_LOAD = 1.5  # guess: half again as many requests inside the server as we have open
@@ -14,9 +14,9 @@ CLOCK_S = 0.001  # two clocks' reading
 
 
 def users(obs: Observations, table: Table) -> Violation | None:
-    """A closed loop cannot have more open requests than users. An open loop has none; its requests count."""
+    """A closed loop has no more open requests than users."""
     if obs.facts.scenario.load.arrival != "closed":
-        return None
+        raise NoValue("an open loop has no number of users")
     open_mean, users = need(table, "drive.in_flight.mean"), need(table, "drive.concurrency")
     if open_mean <= users * ROUNDING + 0.1:
         return None
@@ -29,7 +29,7 @@ def users(obs: Observations, table: Table) -> Violation | None:
 
 
 def foreign_load(obs: Observations, table: Table) -> Violation | None:
-    """Little's law seen from both ends: the server cannot hold more than was sent, unless others send too."""
+    """A server holds no more requests than were sent to it."""
     ours = need(table, "drive.in_flight.mean")
     steady = obs.phase("steady")
     held = [
@@ -48,13 +48,13 @@ def foreign_load(obs: Observations, table: Table) -> Violation | None:
 
 
 def server_time(obs: Observations, table: Table) -> Violation | None:
-    """What the server did for a request, the one who waited for it saw from outside.
+    """A server takes no longer for a request than its client waits.
 
     Compared where the server finished no more requests than this run made, so that both mean the same ones.
     """
     served = need(table, "e2e.steady.mean")
     if counted.requests(obs) > len(obs.ok("steady")) * FOREIGN_LOAD + 1:
-        return None
+        raise NoValue("the server's means are of others' requests too")
     claimed = counted.mean_of(obs, "e2e")
     if claimed <= served * ROUNDING + CLOCK_S:
         return None
@@ -66,4 +66,4 @@ def server_time(obs: Observations, table: Table) -> Violation | None:
     )
 
 
-LAWS = (users, foreign_load, server_time)
+LAWS = (Law("L1", users), Law("L1", foreign_load), Law("L7", server_time))

@@ -147,16 +147,17 @@ def running(obs: Observations) -> float:
 
 @signal("engine.preemptions", unit="times")
 def preemptions(obs: Observations) -> float:
-    """Requests the server threw out of its KV cache during the steady phase; a gain, not a total."""
-    return obs.phase("steady").change("engine", "preemptions").amount
+    """Requests the server threw out of its KV cache during the steady phase; a gain, not a total.
+
+    From its metrics, else its log (`--log FILE`). Missing where neither tells: some engines log none.
+    """
+    return counted.gained(obs, "preemptions")
 
 
 @signal("engine.preempted.share", unit="share")
 def preempted(obs: Observations) -> float:
     """The same per request that the server finished in the steady phase; above 1 when some were hit twice."""
-    window = obs.phase("steady")
-    finished = window.change("engine", "requests").amount
-    return ratio(window.change("engine", "preemptions").amount, finished, "the number of finished requests")
+    return ratio(preemptions.of(obs), counted.requests(obs), "the number of finished requests")
 
 
 @signal("context.mean", unit="tokens")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from perfdoctor.diagnosis.measure import Measure, signal
-from perfdoctor.diagnosis.observations import NoValue, Observations, ratio
+from perfdoctor.diagnosis.observations import NoValue, Observations, known, ratio
 
 _TOLD = {
     "start.weights.seconds": ("weights_s", "s", "Seconds the server took to read the weights into place"),
@@ -15,13 +17,54 @@ _TOLD = {
 }
 
 
+ROUNDING_S = 0.5  # each: seconds of graphs are printed whole
+
+
 def told(obs: Observations, name: str) -> float:
-    """A number of `log.start`. NoValue when no log was given, or it has no such line."""
-    for sample in obs.samples("log.start"):
-        value = sample.values.get(name)
-        if value is not None:
-            return value
-    raise NoValue(f"the server's log does not tell {name} of its start")
+    """A number of `log.start`. NoValue when no log was given, or it has no such line.
+
+    Of the last reading: a server that started again, or loaded a model, during the run told more.
+    """
+    value = obs.samples("log.start")[-1].values.get(name)
+    if value is None:
+        raise NoValue(f"the server's log does not tell {name} of its start")
+    return value
+
+
+def whole_and_parts(obs: Observations) -> tuple[float, dict[str, float]]:
+    """Seconds of a start and of its parts by ledger row, disjoint as the engines nest them.
+
+    The whole is from its banner to answering, where the lines have stamps; else what the engine adds up.
+    """
+    weights, model = _known(obs, "weights_s"), _known(obs, "model_s")
+    compiled, trial = _known(obs, "compile_s"), _known(obs, "warmup_s")
+    if not trial:  # the older line, which has compilation in it
+        trial = max(0.0, _known(obs, "profile_s") - compiled)
+    parts = {
+        "weights": weights or model,
+        "model_setup": max(0.0, model - weights) if weights else 0.0,
+        "compile": compiled,
+        "warmup": trial,
+        "graph_capture": _known(obs, "graph_s"),
+    }
+    try:
+        whole = told(obs, "start_s")
+    except NoValue:
+        whole = wall.of(obs)
+    return whole, {row: seconds for row, seconds in parts.items() if seconds > 0}
+
+
+def _known(obs: Observations, name: str) -> float:
+    """0 for a part that no line tells of, which is then a part of what is unexplained."""
+    return known(partial(told, obs, name)) or 0.0
+
+
+def cache_bytes(obs: Observations) -> float:
+    """Memory of the KV cache by the log, keys and values together."""
+    try:
+        return told(obs, "kv_bytes")
+    except NoValue:
+        return told(obs, "k_bytes") + told(obs, "v_bytes")
 
 
 def _told(name: str, metric: str, unit: str, meaning: str) -> Measure:

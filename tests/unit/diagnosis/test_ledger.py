@@ -392,15 +392,39 @@ def test_prefill_by_counters_while_prompts_are_read() -> None:
     assert 0.04 == pytest.approx(found["prefill.launch_gap"])
 
 
-def test_the_start_of_a_running_server() -> None:
+START = {"model_s": 20.0, "weights_s": 15.0, "engine_s": 30.0, "compile_s": 8.0, "graph_s": 10.0}
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, {"unexplained": 12.0}),
+        ({"start_s": 80.0}, {"unexplained": 42.0}),  # process, imports, the web server
+        ({"warmup_s": 3.0, "profile_s": 12.0}, {"warmup": 3.0, "unexplained": 9.0}),
+        ({"profile_s": 12.0}, {"warmup": 4.0, "unexplained": 8.0}),  # that line has the compilation in it
+        ({"profile_s": 7.0}, {"unexplained": 12.0}),
+    ],
+)
+def test_the_start_of_a_running_server(more: dict[str, float], expected: dict[str, float]) -> None:
     """20 s of loading, 15 of them weights; 30 s to a ready engine, 8 of compiling and 10 of graphs."""
-    told = {"model_s": 20.0, "weights_s": 15.0, "engine_s": 30.0, "compile_s": 8.0, "graph_s": 10.0}
+    found = kept(facts(), [], [sample("log.start", 0.0, **START, **more)])
 
-    found = kept(facts(), [], [sample("log.start", 0.0, **told)])
+    parts = {"weights": 15.0, "model_setup": 5.0, "compile": 8.0, "graph_capture": 10.0}
+    assert parts | expected == seconds(found.load)
 
-    assert {"weights": 15.0, "compile": 8.0, "graph_capture": 10.0, "unexplained": 17.0} == seconds(
-        found.load
-    )
+
+def test_a_start_whose_engine_tells_one_number_for_loading() -> None:
+    """SGLang: weights and their setup in one, and no whole but by its stamps."""
+    found = kept(facts(), [], [sample("log.start", 0.0, model_s=20.0, graph_s=10.0, start_s=50.0)])
+
+    assert {"weights": 20.0, "graph_capture": 10.0, "unexplained": 20.0} == seconds(found.load)
+
+
+def test_a_start_that_is_told_again_counts_as_told_last() -> None:
+    """A model that was loaded during the run."""
+    samples = [sample("log.start", 0.0, runner_s=9.0), sample("log.start", 5.0, runner_s=2.0)]
+
+    assert {"unexplained": 2.0} == seconds(kept(facts(), [], samples).load)
 
 
 def test_a_start_without_its_whole_is_not_divided() -> None:

@@ -49,6 +49,22 @@ def test_a_serial_server_is_found_without_load():
     assert ("found", "scheduling") == (found.verdict.status, found.verdict.cls)
 
 
+def test_a_log_tells_what_the_metrics_do_not():
+    """Times of ended requests and preemptions, of a server whose /metrics is closed."""
+    log = {
+        "prefill_sum_s": 1.0,
+        "prefill_count": 2.0,
+        "decode_sum_s": 2.0,
+        "decode_count": 2.0,
+        "preemptions": 0.5,
+    }
+
+    found = judged(counters("log", every_s=1.0, **log))
+
+    assert (20, 0.25) == (value(found, "engine.preemptions"), value(found, "engine.preempted.share"))
+    assert 80 == pytest.approx(value(found, "drive.requests"))
+
+
 def test_an_idle_server_is_no_traffic_and_not_ok():
     """Counters that do not move tell nothing of how the server would do."""
     still = counters("engine", every_s=1.0, **dict.fromkeys(BUSY, 0.0))

@@ -16,6 +16,7 @@ from perfdoctor.model import (
     FixOffer,
     HostFacts,
     Interval,
+    LawState,
     Ledger,
     LedgerRow,
     Load,
@@ -293,6 +294,12 @@ FOUND = Diagnosis(
             likely="two streams overlapped",
             stops=("compute-prefill",),
         ),
+    ),
+    laws=(
+        LawState(law="L1", says="Users bound what is open", status="holds"),
+        LawState(law="L1", says="A server holds what was sent", status="unknown", reason="no gauge"),
+        LawState(law="L4", says="A cache fits", status="unknown", reason="no log was named"),
+        LawState(law="L7", says="Busy at most wall", status="broken", reason="103 % of the window"),
     ),
     unmeasured=(FACTS.probes[2],),
     signals=(

@@ -105,7 +105,7 @@ def test_everything_of_a_diagnosis_is_on_the_page():
         "Cause found: Launch and host overhead", "step.launches", "1,187", "at least 500",
         "at most 1.6-5.9x faster", "Decode: launch gap", "busy-at-most-wall", "serial-server",
         "gil.held_share.p50", "sudo sysctl kernel.yama.ptrace_scope=0", "Xeon 8480", "linear",
-        "perfdoctor explain compile-static-cache", "The weights are random",
+        "perfdoctor explain compile-static-cache", "The weights are random", "no log was named",
         "may change answers; restart; first call: about 40 s of compilation", "14.6x (one run) on one H200",
     ):  # fmt: skip
         assert part in text

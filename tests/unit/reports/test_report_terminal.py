@@ -63,7 +63,7 @@ def test_sections_come_in_reading_order():
 
     assert [
         "Target", "Trust", "Note", "Finding", "Excluded", "Fixes", "Finding", "Fixes", "Ledger", "Load",
-        "Roof", "Law", "Missing", "Clear", "Unknown", "Verdict", "Fix", "Next",
+        "Roof", "Law", "Missing", "Clear", "Unknown", "Laws", "Verdict", "Fix", "Next",
     ] == labels  # fmt: skip
 
 
@@ -163,6 +163,13 @@ def test_rules_are_clear_or_unknown_in_words():
 
     assert "Clear     bandwidth-bound-decode, slow-storage-load" in text
     assert "Unknown   gil-contention  gil.held_share missing: py-spy was denied" in text
+
+
+def test_a_law_holds_or_says_why_it_was_not_tested():
+    """One that was tested in a part is tested; a broken one stands above, and not here."""
+    text = diagnosis(cases.found())
+
+    assert "Laws      L1 hold\n          L4 not tested: no log was named\n" in text
 
 
 def test_an_untrusted_measurement_leads_with_why():
