@@ -12,6 +12,9 @@ page for `perfdoctor explain`; `name` is the id used there.
     │   ├── Refused               the server answered 4xx or 5xx to every request
     │   ├── UnknownModel          the server does not serve the model asked for
     │   ├── ServerDied            it stopped answering during the run
+    │   ├── NotReady              a server that was started here never answered
+    │   ├── NoRoom                memory does not hold the server that was started here
+    │   ├── CannotTry             a fix has no effect that could be tried here
     │   └── ModelError            a local model could not be served
     ├── RunFolderError        2   a run folder is missing, unreadable or from a newer version
     ├── DiskFull              3   the run folder could not be written
@@ -96,6 +99,31 @@ class ModelError(TargetError):
 
     The folder holds no config.json, the weights are incomplete or broken, the architecture is unknown to the
     installed transformers, or torch is not installed (`pip install 'perfdoctor[local]'`).
+    """
+
+
+class NotReady(TargetError):
+    """A server that was started here did not come to answer.
+
+    It ended, or was still loading when the time was over (`--ready-timeout`), or listens on another port than
+    its command shows: write `{port}` into the command, and a free one is put there.
+    """
+
+
+class NoRoom(TargetError):
+    """Memory does not hold the server that was started here.
+
+    Two sides that do not fit together are tried one at a time by themselves; this one does not fit alone.
+    Give it less (vLLM: `--gpu-memory-utilization`, llama.cpp: `-c`), or a smaller model, and look for other
+    programs with `nvidia-smi` and `free -h`.
+    """
+
+
+class CannotTry(TargetError):
+    """A fix cannot be tried on this machine.
+
+    It needs hardware or a package that is not here, or it is no setting of the local server but a change of
+    yours: then start both sides by their commands, `perfdoctor verify FIX --before 'CMD' --after 'CMD'`.
     """
 
 

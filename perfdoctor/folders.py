@@ -12,7 +12,8 @@ from perfdoctor.disk import disk_errors
 from perfdoctor.errors import RunFolderError
 
 RUNS_ENV = "PERFDOCTOR_RUNS"
-RUN, SWEEP = "run.json", "sweep.json"  # what a folder holds is known by its file
+# What a folder holds is known by its file.
+RUN, SWEEP, VERIFY, TRIALS = "run.json", "sweep.json", "verify.json", "trials.json"
 
 
 def runs_root() -> Path:
@@ -25,7 +26,7 @@ def given(path: Path) -> Path:
     with disk_errors(path):
         if path.exists() and not path.is_dir():
             raise RunFolderError(f"{path} is a file", "A run is a folder of several files.", do)
-        if (path / RUN).exists() or (path / SWEEP).exists():
+        if any((path / kind).exists() for kind in (RUN, SWEEP, VERIFY, TRIALS)):
             raise RunFolderError(f"{path} already holds a run", "Runs are never overwritten.", do)
         path.mkdir(parents=True, exist_ok=True)
     return path

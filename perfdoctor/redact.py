@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -89,6 +89,16 @@ def masked_arguments(arguments: Iterable[str]) -> tuple[str, ...]:
         is_header = colon and (after_flag or name.startswith("--header="))
         found.append(f"{name}: {MASK.decode()}" if is_header else argument)
     return tuple(found)
+
+
+def command_secrets(words: Sequence[str]) -> tuple[str, ...]:
+    """Values in a server's command line that are keys by the name of their flag or variable."""
+    found: list[str] = []
+    for word, follows in zip(words, (*words[1:], ""), strict=True):
+        name, equals, value = word.partition("=")
+        if _KEY_NAMES.search(name.lstrip("-")):
+            found += [value] if equals else [follows] if name.startswith("-") else []
+    return tuple(value for value in found if value and not value.startswith("-"))
 
 
 def url_secrets(url: str) -> tuple[str, ...]:

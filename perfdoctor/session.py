@@ -15,10 +15,12 @@ from typing import Any
 import msgspec
 
 from perfdoctor import __version__, interrupts, preflight, stages, store
+from perfdoctor.clock import Clock
 from perfdoctor.errors import PerfdoctorError
 from perfdoctor.loadgen import headroom, loop, schedule, way
 from perfdoctor.local import models
-from perfdoctor.local.launch import launch
+from perfdoctor.local.launch import LocalServer
+from perfdoctor.local.patient import launched
 from perfdoctor.model import Phase, RunFacts, Scenario, TargetFacts
 from perfdoctor.probes import _calibrate, _host, _processes, _residency, _sampler
 from perfdoctor.progress import Watch
@@ -37,7 +39,7 @@ def conduct(orders: Orders, watch: Watch) -> Path:
     Raises the TargetError family when the target cannot be driven; a folder made before that is sealed as
     failed and keeps what was measured.
     """
-    run = Conduct(orders, watch)
+    run = Conduct(orders, watch, orders.patient.clock if orders.patient else Clock())
     facts = _opening_facts(run)
     writer = store.create_run(facts, orders.out, _secrets(orders))
     state, error = "failed", None
@@ -58,7 +60,7 @@ def conduct(orders: Orders, watch: Watch) -> Path:
         raise
     finally:
         with interrupts.shield():
-            if run.server:
+            if run.server and not orders.patient:
                 run.server.stop()
             writer.seal(
                 state=state,
@@ -117,8 +119,10 @@ def _collect(run: Conduct, writer: store.RunWriter) -> None:
     if calibrated:
         run.watch.begin("Measuring what this machine's memory can do", "about 1 s")
         writer.update(calibration=_calibrate.calibrate())
-    with _sampling(run, writer) as (subject, sampler):
-        if writer.facts.target.kind == "local":
+    with _sampling(run, writer) as (subject, sampler), _listening(run, writer):
+        if run.orders.patient:
+            _adopt(run, writer, subject)
+        elif writer.facts.target.kind == "local":
             _serve_model(run, writer, subject)
         elif sampler and not watches:
             run.watch.begin("Looking at the server while nobody asks", "about 2 s")
@@ -185,6 +189,16 @@ def _sampling(
             writer.update(probes=states, metrics=sampler.metrics)
 
 
+@contextlib.contextmanager
+def _listening(run: Conduct, writer: store.RunWriter) -> Iterator[None]:
+    """To a local server that was there before the run and goes on after it."""
+    if run.orders.patient is None:
+        yield
+        return
+    with run.orders.patient.heard_by(writer.append_sample):
+        yield
+
+
 def _await_first_readings(sampler: _sampler.Sampler) -> None:
     """One reading of every probe before the first request: what the server does unasked is not the load's."""
     ends_s = time.monotonic() + MAX_LOOK_S
@@ -206,29 +220,38 @@ def _serve_model(run: Conduct, writer: store.RunWriter, subject: _sampler.Subjec
     def on_spawn(pid: int) -> None:
         subject.pid = pid
 
-    run.server = launch(
+    run.server = launched(
         target.model or "tiny",
+        target.options,
         run.clock,
-        emit=writer.append_sample,
-        log=writer.log,
+        writer.append_sample,
+        writer.log,
         on_spawn=on_spawn,
         on_facts=on_facts,
-        device=target.options.get("device"),
-        dtype=target.options.get("dtype"),
-        threads=int(target.options["threads"]) if "threads" in target.options else None,
-        switches={k: v for k, v in target.options.items() if k not in ("device", "dtype", "threads")},
         prefix=run.orders.prefix,
     )
     subject.url = run.server.url
     run.phases.append(Phase(name="load", start_s=start_s, end_s=run.clock.now()))
+    _note_server(run, writer, run.server)
+
+
+def _adopt(run: Conduct, writer: store.RunWriter, subject: _sampler.Subject) -> None:
+    patient = run.orders.patient
+    assert patient and patient.server
+    run.server = patient.server
+    subject.pid, subject.url, subject.model_path = run.server.pid, run.server.url, run.server.facts.model_path
+    _note_server(run, writer, run.server)
+
+
+def _note_server(run: Conduct, writer: store.RunWriter, server: LocalServer) -> None:
     share = writer.facts.target.file_resident_share
     found = msgspec.structs.replace(
-        run.server.facts, file_resident_share=share, pids=_processes.process_tree(run.server.pid)
+        server.facts, file_resident_share=share, pids=_processes.process_tree(server.pid)
     )
     writer.update(
         target=found,
         scenario=_with_target(writer.facts.scenario, endpoint=found.url, served_name=found.model),
-        calibration=writer.facts.calibration | run.server.calibration,
+        calibration=writer.facts.calibration | server.calibration,
     )
 
 

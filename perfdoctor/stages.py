@@ -23,6 +23,7 @@ from perfdoctor.errors import ServerDied
 from perfdoctor.loadgen.fleet import Driving, make_driver
 from perfdoctor.loadgen.stage import Stage
 from perfdoctor.local.launch import LocalServer
+from perfdoctor.local.patient import Patient
 from perfdoctor.model import Load, Phase, PhaseName, Scenario
 from perfdoctor.progress import Watch
 
@@ -47,6 +48,7 @@ class Orders:
     secret: str | None = None
     probes: bool = True
     prefix: tuple[str, ...] = ()  # put before the local child's command line (a fault to inject)
+    patient: Patient | None = None  # a local server that is up already, and stays up
 
 
 @dataclass(slots=True)

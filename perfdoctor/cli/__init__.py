@@ -14,11 +14,12 @@ from perfdoctor.cli import (
     report,
     scenario,
     sweep,
+    verify,
 )
 from perfdoctor.cli._app import INTERRUPTED, app
 from perfdoctor.cli._main import INTERNAL, main
 
 __all__ = [
     "INTERNAL", "INTERRUPTED", "app", "calibrate", "check", "compare", "diagnose", "explain", "load_test",
-    "main", "report", "scenario", "sweep",
+    "main", "report", "scenario", "sweep", "verify",
 ]  # fmt: skip

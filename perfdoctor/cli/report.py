@@ -42,7 +42,7 @@ def report(
 
       perfdoctor report perfdoctor-runs/20261130-101500-load-test --csv -o requests.csv
     """
-    from perfdoctor import commands, sweep_commands
+    from perfdoctor import commands, sweep_commands, verify_commands
 
     forms = {"html": html, "json": json, "markdown": markdown, "csv": csv, "jsonl": jsonl}
     asked = [name for name, on in forms.items() if on]
@@ -53,6 +53,10 @@ def report(
     for limits in (slo, fail_on):
         if limits:
             commands.check_limits(limits)
+    tried = verify_commands.folder_of(run)
+    if tried is not None:
+        _report_verification(tried, asked, slo or fail_on or metric_style or definitions or out)
+        return
     folder = sweep_commands.folder_of(run)
     if folder is not None:
         _report_sweep(folder, slo, asked, fail_on or metric_style or definitions or out)
@@ -69,6 +73,19 @@ def report(
     )
     if crossed:
         raise typer.Exit(CROSSED)
+
+
+def _report_verification(folder: Path, asked: list[str], other: object) -> None:
+    """The trial of a fix is a table too."""
+    from perfdoctor import verify_commands
+
+    if other or asked not in ([], ["json"]):
+        raise UsageError(
+            f"{folder} is a verification: it is shown as a table or with --json",
+            "The other forms are of one run, and it holds many.",
+            f"perfdoctor compare {folder}/before {folder}/after --markdown",
+        )
+    verify_commands.show(verify_commands.again(folder), as_json=bool(asked))
 
 
 def _report_sweep(folder: Path, slo: str | None, asked: list[str], other: object) -> None:

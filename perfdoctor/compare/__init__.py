@@ -8,6 +8,8 @@ Comparing is a function of the folders: nothing is written.
 """
 
 from perfdoctor.compare._compare import compare, compare_pairs
-from perfdoctor.compare._side import OneRun, Side, read_run, read_side
+from perfdoctor.compare._side import OneRun, Side, mean_answer_s, read_run, read_side, why_not
 
-__all__ = ["OneRun", "Side", "compare", "compare_pairs", "read_run", "read_side"]
+__all__ = [
+    "OneRun", "Side", "compare", "compare_pairs", "mean_answer_s", "read_run", "read_side", "why_not",
+]  # fmt: skip

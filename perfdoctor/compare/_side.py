@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfdoctor import folders, latency, store, sweep
+from perfdoctor.compare import _metric
 from perfdoctor.errors import CannotJudge, RunFolderError
 from perfdoctor.loadgen.summary import believable, summarise
 from perfdoctor.model import LedgerRow, LoadSummary, RequestRecord, RunFacts
@@ -90,7 +91,7 @@ def _usable(folder: Path, paths: Sequence[Path], notes: list[str]) -> tuple[OneR
     for path in paths:
         run = read_run(path)
         name = path.name if path != folder else f"{folder.name}"
-        if why := _why_not(run.summary):
+        if why := why_not(run.summary):
             notes.append(f"{name} is left out: {why}" if path != folder else why)
             continue
         if run.summary.state != "complete":
@@ -101,12 +102,17 @@ def _usable(folder: Path, paths: Sequence[Path], notes: list[str]) -> tuple[OneR
     return tuple(found)
 
 
-def _why_not(summary: LoadSummary) -> str:
+def why_not(summary: LoadSummary) -> str:
     if not summary.requests.ok:
         return "no request of its load was answered"
     if summary.trust.status == "invalid":
         return "the measurement cannot be trusted: " + "; ".join(summary.trust.reasons)
     return ""
+
+
+def mean_answer_s(run: OneRun, per_token: bool) -> float | None:
+    """Mean time of an answer, or of a token of it."""
+    return _metric.value_of("e2e_mean", run, per_token)
 
 
 def read_run(path: Path) -> OneRun:

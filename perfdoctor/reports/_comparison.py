@@ -35,17 +35,18 @@ def print_comparison(console: Console, found: Comparison) -> None:
         page.gap()
         if part.name:
             page.paragraph("Load", part.name)
-        _print_part(page, part)
+        print_part(page, part)
     for label, text, style in _beside(found):
         page.paragraph(label, text, style)
     for part in found.parts:
         page.paragraph("Verdict", verdict_text(part), _style(part))
 
 
-def _print_part(page: Page, part: ComparedPart) -> None:
+def print_part(page: Page, part: ComparedPart) -> None:
     rows = [(*cells(row)[:-1], SHORT[row.verdict]) for row in part.metrics]
     page.table([HEAD, *rows], (1, 2, 3, 4), 0)
-    page.gap()
+    if part.notes or unknowns(part):
+        page.gap()
     for text in unknowns(part):
         page.paragraph("Unknown", text, "unknown")
     for note in part.notes:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from perfdoctor.model import Calibration, Comparison, Diagnosis, LoadSummary, Sweep
+from perfdoctor.model import Calibration, Comparison, Diagnosis, LoadSummary, Sweep, Trials, Verification
 
 FOLDER = Path(__file__).parent / "schemas"
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
@@ -20,6 +20,8 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "calibration.schema.json": Calibration,
     "sweep.schema.json": Sweep,
     "comparison.schema.json": Comparison,
+    "verification.schema.json": Verification,
+    "trials.schema.json": Trials,
 }
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 import msgspec
 
 from perfdoctor.errors import CannotJudge
-from perfdoctor.model import Calibration, Comparison, Diagnosis, LoadSummary, Sweep
+from perfdoctor.model import Calibration, Comparison, Diagnosis, LoadSummary, Sweep, Trials, Verification
 from perfdoctor.reports._bundle import Bundle, Report
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")  # writes NaN and infinity as null
 
 
-def encode(document: Diagnosis | LoadSummary | Calibration | Sweep | Comparison) -> str:
+def encode(
+    document: Diagnosis | LoadSummary | Calibration | Sweep | Comparison | Verification | Trials,
+) -> str:
     """Indented JSON text that ends with a newline."""
     return msgspec.json.format(_ENCODER.encode(document), indent=2).decode() + "\n"
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.inside import perfdoctor
 
-COMMANDS = ("load-test", "diagnose", "report", "check", "explain", "calibrate", "sweep", "compare")
+COMMANDS = ("load-test", "diagnose", "report", "check", "explain", "calibrate", "sweep", "compare", "verify")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

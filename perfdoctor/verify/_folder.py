@@ -1,0 +1,125 @@
+"""The folder of a verification, and its result as a function of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from perfdoctor import compare, disk, folders, store
+from perfdoctor.diagnosis.catalogue import load_fixes
+from perfdoctor.errors import RunFolderError
+from perfdoctor.model import ComparedPart, Diagnosis, LedgerRow, Trials, TriedRun, TriedSide, Verification
+from perfdoctor.verify import _outcome
+from perfdoctor.verify._order import pairs_of
+
+_Kind = TypeVar("_Kind", Verification, Trials)
+
+
+def is_verify(folder: Path) -> bool:
+    return (folder / folders.VERIFY).is_file()
+
+
+def is_trials(folder: Path) -> bool:
+    return (folder / folders.TRIALS).is_file()
+
+
+def write(folder: Path, found: Verification | Trials) -> None:
+    name = folders.VERIFY if isinstance(found, Verification) else folders.TRIALS
+    disk.write_atomically(folder / name, msgspec.json.format(msgspec.json.encode(found), indent=1))
+
+
+def read(folder: Path) -> Verification:
+    """A verification again, its numbers from its run folders."""
+    found = _stored(folder, folders.VERIFY, Verification)
+    if found.state == "running" and not disk.is_claimed(folder):
+        found = msgspec.structs.replace(found, state="interrupted")
+    return settled(found, folder)
+
+
+def read_trials(folder: Path) -> Trials:
+    """The table again, each line from its own folder."""
+    found = _stored(folder, folders.TRIALS, Trials)
+    if found.state == "running" and not disk.is_claimed(folder):
+        found = msgspec.structs.replace(found, state="interrupted")
+    return found
+
+
+def _stored(folder: Path, name: str, kind: type[_Kind]) -> _Kind:
+    try:
+        return msgspec.json.decode((folder / name).read_bytes(), type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
+        raise RunFolderError(
+            f"{folder / name} cannot be read: {error}",
+            "It was changed or cut off, or belongs to another user.",
+            f"its runs may be whole: list them with ls {folder}, and compare them",
+        ) from error
+
+
+def settled(found: Verification, folder: Path) -> Verification:
+    """With the values of its runs, what they say together, and both ledgers."""
+    runs = {run.run: _read_run(folder / run.run) for run in found.runs if run.run}
+    kept = tuple(_marked(run, runs.get(run.run)) for run in found.runs)
+    part = _compared(kept, runs)
+    per_token = bool(part) and any(row.per_token for row in part.metrics) if part else False
+    kept = tuple(_valued(run, runs.get(run.run), per_token) for run in kept)
+    before, after = (_ledger(side, folder) for side in (found.before, found.after))
+    if part and before and after:
+        part = msgspec.structs.replace(part, ledger_before=before.ledger.mean, ledger_after=after.ledger.mean)
+    rows: tuple[LedgerRow, ...] = before.ledger.mean if before else ()
+    fix = next((fix for fix in load_fixes() if fix.id == found.fix), None)
+    bound, source = _outcome.bound_of(fix, rows)
+    return _outcome.concluded(
+        msgspec.structs.replace(
+            found,
+            runs=kept,
+            compared=part,
+            before=_named(found.before, before),
+            after=_named(found.after, after),
+            bound=bound,
+            bound_source=source,
+        )
+    )
+
+
+def _read_run(path: Path) -> compare.OneRun | None:
+    return compare.read_run(path) if (path / folders.RUN).exists() else None
+
+
+def _marked(run: TriedRun, found: compare.OneRun | None) -> TriedRun:
+    """A run that is there and does not count says why."""
+    if found is None:
+        return run
+    cut_off = "" if found.summary.state == "complete" else f"it is {found.summary.state}"
+    return msgspec.structs.replace(run, left_out=cut_off or compare.why_not(found.summary), value=1.0)
+
+
+def _valued(run: TriedRun, found: compare.OneRun | None, per_token: bool) -> TriedRun:
+    if found is None:
+        return run
+    return msgspec.structs.replace(run, value=compare.mean_answer_s(found, per_token))
+
+
+def _compared(kept: tuple[TriedRun, ...], runs: dict[str, compare.OneRun | None]) -> ComparedPart | None:
+    pairs = [(runs[b.run], runs[a.run]) for b, a in pairs_of(kept)]
+    return compare.compare_pairs(pairs) if pairs else None  # type: ignore[arg-type]
+
+
+def _ledger(side: TriedSide, folder: Path) -> Diagnosis | None:
+    if not side.ledger or not (folder / side.ledger / folders.RUN).exists():
+        return None
+    from perfdoctor.diagnosis import pipeline
+
+    run = store.open_run(folder / side.ledger)
+    return pipeline.diagnose(run.facts, run.state, run.read_requests(), run.read_samples())
+
+
+def _named(side: TriedSide, diagnosis: Diagnosis | None) -> TriedSide:
+    """With what its own diagnosis names as the bottleneck, or else the largest row of its ledger."""
+    if diagnosis is None:
+        return side
+    found = [f"{f.rule}: {f.summary}" for f in diagnosis.findings if f.of == "request" and not f.explained_by]
+    rows = sorted(diagnosis.ledger.mean, key=lambda row: -row.share)
+    largest = f"{rows[0].row}, {rows[0].share:.0%} of a request" if rows else diagnosis.verdict.summary
+    return msgspec.structs.replace(side, bottleneck=(found or [largest])[0])

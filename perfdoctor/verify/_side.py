@@ -1,0 +1,185 @@
+"""The two sides: a server that this command starts, or one that is up already."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from perfdoctor.errors import ModelError, NoRoom, PerfdoctorError, ServerDied
+from perfdoctor.local.patient import Patient
+from perfdoctor.model import SideName, Target, TriedSide
+
+TAIL_LINES = 8
+_NO_ROOM = re.compile(
+    r"out of memory|OutOfMemory|not enough memory|cannot allocate memory|can't allocate memory|bad_alloc|"
+    r"less than desired GPU memory|No available memory for the cache blocks",
+    re.IGNORECASE,
+)
+
+
+class Side(Protocol):
+    """`start` returns when it answers, and raises NoRoom where memory was what it lacked."""
+
+    name: SideName
+    tried: TriedSide
+
+    @property
+    def patient(self) -> Patient | None: ...
+    @property
+    def up(self) -> bool: ...
+    @property
+    def owned(self) -> bool: ...
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def target(self, base: Target) -> Target: ...
+    def last_words(self) -> str: ...
+
+
+@dataclass(slots=True)
+class Log:
+    """A file of a server's lines, and the last of them."""
+
+    path: Path
+    tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
+
+    def __call__(self, line: str) -> None:
+        line = line.removeprefix("local server: ")
+        self.tail.append(line)
+        with contextlib.suppress(OSError), self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def words(self) -> str:
+        return " | ".join(self.tail) or "it printed nothing"
+
+
+def is_no_room(text: str) -> bool:
+    return bool(_NO_ROOM.search(text))
+
+
+@dataclass(slots=True)
+class LocalSide:
+    """A child that serves a local model with these settings."""
+
+    name: SideName
+    model: str
+    settings: Mapping[str, str]
+    log: Log
+    tried: TriedSide = field(default_factory=TriedSide)
+    patient: Patient | None = None
+    owned: bool = True
+
+    def __post_init__(self) -> None:
+        self.tried = TriedSide(settings=dict(self.settings))
+
+    @property
+    def up(self) -> bool:
+        return bool(self.patient and self.patient.server and self.patient.server.alive())
+
+    def start(self) -> None:
+        began_s = time.monotonic()
+        self.patient = Patient(self.model, self.settings)
+        self.log.tail.clear()
+        try:
+            self.patient.start(self.log)
+        except ModelError as error:
+            killed = error.what == "the model server was killed while it started"
+            if killed or is_no_room(f"{error.what} {error.why}"):
+                raise NoRoom(
+                    f"there is not enough memory for the {self.name} side", error.why, error.do
+                ) from error
+            raise
+        compiled = [s.values for s in self.patient.loading if s.labels.get("phase") == "compile"]
+        self.tried = msgspec.structs.replace(
+            self.tried,
+            start_s=self.tried.start_s or time.monotonic() - began_s,
+            compile_s=compiled[-1].get("seconds") if compiled else None,
+        )
+
+    def stop(self) -> None:
+        if self.patient:
+            self.patient.stop()
+
+    def target(self, base: Target) -> Target:
+        return msgspec.structs.replace(base, endpoint=None, model=self.model, options=dict(self.settings))
+
+    def last_words(self) -> str:
+        return self.log.words()
+
+
+@dataclass(slots=True)
+class EndpointSide:
+    """A server that somebody else started, and that stays up."""
+
+    name: SideName
+    endpoint: str
+    tried: TriedSide = field(default_factory=TriedSide)
+    patient: None = None
+    up: bool = True
+    owned: bool = False
+
+    def __post_init__(self) -> None:
+        self.tried = TriedSide(endpoint=self.endpoint)
+
+    def start(self) -> None:
+        """It is up, or its first request will tell."""
+
+    def stop(self) -> None:
+        """It is not ours."""
+
+    def target(self, base: Target) -> Target:
+        return msgspec.structs.replace(base, endpoint=self.endpoint, options={})
+
+    def last_words(self) -> str:
+        return "its log is where it was started"
+
+
+def died(side: Side, error: PerfdoctorError) -> PerfdoctorError:
+    """The error of a run, told as that of its side where the server is gone."""
+    if not side.owned or side.up:
+        return error
+    return ServerDied(
+        f"the {side.name} side died while it was tried",
+        f"Its log ends: {side.last_words()}",
+        "read its whole log, and `dmesg | grep -i oom`",
+    )
+
+
+@dataclass(slots=True)
+class Bench:
+    """Both sides. `together`: both may be up; it becomes False when there is no memory for that."""
+
+    sides: Sequence[Side]
+    together: bool = True
+    notes: list[str] = field(default_factory=list)
+
+    def use(self, name: SideName) -> tuple[Side, bool]:
+        """The side, up; and whether it was started just now."""
+        side = next(s for s in self.sides if s.name == name)
+        if side.up:
+            return side, False
+        other = next(s for s in self.sides if s.name != name)
+        if not self.together:
+            other.stop()
+        try:
+            side.start()
+        except NoRoom:
+            if not (self.together and other.up and other.owned):
+                raise
+            self.together = False
+            self.notes.append("memory does not hold both sides: one is stopped before the other starts")
+            other.stop()
+            side.stop()
+            side.start()
+        return side, True
+
+    def stop(self) -> None:
+        for side in self.sides:
+            side.stop()
