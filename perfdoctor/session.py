@@ -131,9 +131,19 @@ def _collect(run: Conduct, writer: store.RunWriter) -> None:
             _watch(run, writer, load.duration_s or WATCH_S)
         else:
             loop.run(stages.drive(run, writer, writer.facts.scenario.load))
+    _look_where_the_model_is(run, writer)
     if calibrated and not run.interrupted:
         run.watch.begin("Measuring the memory again", "about 1 s")
         writer.update(calibration=_best(writer.facts.calibration, _calibrate.calibrate()))
+
+
+def _look_where_the_model_is(run: Conduct, writer: store.RunWriter) -> None:
+    """Once more, after the load: a server may have loaded it for the first request."""
+    facts = writer.facts.target
+    if facts.kind == "endpoint" and run.orders.probes and not run.interrupted:
+        share = preflight.placement(writer.facts.scenario.target, facts, run.orders.secret)
+        if share != facts.on_host_share:
+            writer.update(target=msgspec.structs.replace(facts, on_host_share=share))
 
 
 def _watch(run: Conduct, writer: store.RunWriter, seconds: float) -> None:

@@ -86,8 +86,10 @@ class Observations:
         return self._by_probe[probe]
 
     def why_missing(self, probe: str) -> str:
-        base = probe.partition(".")[0]
+        base, _, family = probe.partition(".")
         for state in self.facts.probes:
+            if state.probe == base and family in state.gaps:
+                return state.gaps[family]
             if state.probe in (probe, base) and (state.status != "ok" or state.why):
                 return f"probe {state.probe} is {state.status}" + (f": {state.why}" if state.why else "")
         if probe in self._refusals:
@@ -95,6 +97,11 @@ class Observations:
         if base in CHILD_TELEMETRY and self.facts.target.kind != "local":
             return f"only a local model reports `{base}`"
         return f"no sample of `{probe}` in this run"
+
+    def why_no(self, probe: str, metric: str) -> str | None:
+        """What the probe itself said of a metric that it cannot read here."""
+        states = (state for state in self.facts.probes if state.probe == probe)
+        return next((state.gaps[metric] for state in states if metric in state.gaps), None)
 
     def ok(self, phase: PhaseName) -> tuple[RequestRecord, ...]:
         """Complete, successful requests of a phase."""
@@ -174,7 +181,7 @@ class Window:
         samples = [s for s in self.observations.samples(probe) if wanted <= s.labels.items()]
         found = [(s.at_s, v) for s in samples if (v := s.values.get(metric)) is not None and math.isfinite(v)]
         if not found:
-            why = next((s.why for s in samples if s.why), None)
+            why = self.observations.why_no(probe, metric) or next((s.why for s in samples if s.why), None)
             raise NoValue(f"{probe} does not report {metric} here" + (f": {why}" if why else ""))
         return found
 

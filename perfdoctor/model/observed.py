@@ -87,6 +87,7 @@ class ProbeState(Record, frozen=True, kw_only=True):
     status: ProbeStatus
     why: str | None = None
     enable: str | None = None  # a command or a sentence
+    gaps: dict[str, str] = {}  # of a probe that works: metrics that it cannot read here, and why
     cost_s: float = 0.0  # sum over the run
     late_max_s: float = 0.0
     samples: int = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 import httpx
 import msgspec
 
-from perfdoctor.errors import NotOpenai, TargetError, UsageError
+from perfdoctor.errors import NotOpenai, UsageError
 from perfdoctor.loadgen.transports._tls import make_context
 from perfdoctor.model import Wire
 from perfdoctor.preflight.failures import CONNECT_S, READ_S, explain, not_answered
@@ -131,32 +131,39 @@ class Control:
     def post(self, path: str, body: object) -> Answer:
         return self._call("POST", path, body)
 
-    def try_get(self, path: str) -> Answer | None:
-        """The answer, or None when there was none."""
-        try:
-            return self._call("GET", path)
-        except TargetError:
-            return None
+    def get_all(self, paths: Iterable[str], within_s: float) -> dict[str, Answer]:
+        """All at once, so that they take no longer than `within_s`; those without answer are left out."""
+        calls = {path: self._start("GET", path) for path in paths}
+        ends = time.monotonic() + within_s
+        for thread, _ in calls.values():
+            thread.join(max(0.0, ends - time.monotonic()))
+        return {path: end[0] for path, (_, end) in calls.items() if end and isinstance(end[0], Answer)}
 
     def _call(self, method: str, path: str, body: object = None) -> Answer:
+        thread, end = self._start(method, path, body)
+        thread.join(READ_S)
+        if not end:
+            raise not_answered(self.root)
+        if isinstance(end[0], Exception):
+            raise end[0]
+        return end[0]
+
+    def _start(
+        self, method: str, path: str, body: object = None
+    ) -> tuple[threading.Thread, list[Answer | Exception]]:
         """In a thread that can be left behind: httpx limits the wait for each piece, and a server that sends
-        a byte of a header now and then is never late."""
-        ends: list[Answer | Exception] = []
+        a byte of a header now and then is never late. The list is empty until the call has ended."""
+        end: list[Answer | Exception] = []
 
         def call() -> None:
             try:
-                ends.append(self._exchange(method, path, body))
+                end.append(self._exchange(method, path, body))
             except Exception as error:  # of any kind: raised again where it was asked for
-                ends.append(error)
+                end.append(error)
 
         thread = threading.Thread(target=call, name="control", daemon=True)
         thread.start()
-        thread.join(CONNECT_S + READ_S)
-        if not ends:
-            raise not_answered(self.root)
-        if isinstance(ends[0], Exception):
-            raise ends[0]
-        return ends[0]
+        return thread, end
 
     def _exchange(self, method: str, path: str, body: object) -> Answer:
         ends = time.monotonic() + READ_S

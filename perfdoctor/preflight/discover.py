@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,8 @@ from perfdoctor.preflight.replies import read_models
 from perfdoctor.preflight.weights import Weights, measure_folder
 from perfdoctor.probes._processes import is_this_host
 
-GATHER_S = 8.0  # a server that is slow to say 404 is not asked for everything
+GATHER_S = 3.0  # for all of them together; a server that hangs is driven without its engine's name
+PLACES = {"ollama": ("/api/ps",)}  # who tells where it put the model, and where
 DTYPES = {
     "half": "float16",
     "float16": "float16",
@@ -48,6 +48,15 @@ def discover(target: Target, secret: str | None) -> TargetFacts:
     engine = recognise(seen)
     model = choose(models, target.model, engine.name, control.root)
     return _facts(control.root, local, target, engine, model, seen, processes)
+
+
+def placement(target: Target, facts: TargetFacts, secret: str | None) -> float | None:
+    """Share of the model that is not in GPU memory, asked again: some load it for the first request only."""
+    if not target.endpoint or facts.engine not in PLACES:
+        return facts.on_host_share
+    with Control(target.endpoint, secret, target.headers, target.wire) as control:
+        found = on_host_share(facts.engine, Seen(answers=control.get_all(PLACES[facts.engine], GATHER_S)))
+    return facts.on_host_share if found is None else found
 
 
 def address(target: Target) -> str:
@@ -93,13 +102,8 @@ def _first_answer(control: Control, wire: Wire) -> Answer:
 
 
 def _gather(control: Control) -> dict[str, Answer]:
-    ends = time.monotonic() + GATHER_S
-    found: dict[str, Answer] = {}
-    for path in PATHS:
-        answer = control.try_get(path) if time.monotonic() < ends else None
-        if answer and answer.status == 200 and not answer.is_page:
-            found[path] = answer
-    return found
+    answers = control.get_all(PATHS, GATHER_S).items()
+    return {path: answer for path, answer in answers if answer.status == 200 and not answer.is_page}
 
 
 def _facts(

@@ -32,6 +32,7 @@ OWNERS = {
     "vllm": "vllm",
     "sglang": "sglang",
     "llamacpp": "llama.cpp",
+    "tensorrt_llm": "tensorrt-llm",
     "perfdoctor-local": "perfdoctor-local",
 }
 METRIC_PREFIXES = {
@@ -41,6 +42,7 @@ METRIC_PREFIXES = {
     "tgi_": "tgi",
     "llamacpp:": "llama.cpp",
     "nv_inference_": "triton",
+    "trtllm_": "tensorrt-llm",
 }
 PROGRAMS = {  # a word of the command line: whole, as a file's name, or as the first part of a module's name
     "vllm": "vllm",
@@ -51,6 +53,7 @@ PROGRAMS = {  # a word of the command line: whole, as a file's name, or as the f
     "llama-cpp-server": "llama.cpp",
     "ollama": "ollama",
     "tritonserver": "triton",
+    "trtllm-serve": "tensorrt-llm",
 }
 
 
@@ -176,6 +179,7 @@ def _by_command(seen: Seen) -> tuple[str, str] | None:
 def _version(engine: str, seen: Seen) -> str | None:
     told: Mapping[str, Any] = {
         "vllm": seen.told("/version").get("version"),
+        "tensorrt-llm": seen.told("/version").get("version"),
         "sglang": _sglang(seen).get("version"),
         "tgi": seen.told("/info").get("version"),
         "llama.cpp": seen.told("/props").get("build_info"),

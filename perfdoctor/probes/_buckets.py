@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from perfdoctor.probes._engine_table import unit_s
+
 SUM, BUCKET = "_sum", "_bucket"
 OURS = "_sum_s"  # data/engines.toml names a histogram by its sum, which is in seconds
 
-Buckets = Mapping[str, float]  # upper edge in seconds as the server writes it -> count, cumulative
+Buckets = Mapping[str, float]  # upper edge in seconds -> count, cumulative
 
 
 def bucket_names(aliases: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -39,5 +41,10 @@ def read_buckets(text: str, names: Mapping[str, Sequence[str]]) -> dict[str, Buc
     for ours, candidates in names.items():
         exact = next((name for name in candidates if name in by_name), None)
         if exact:
-            found[ours] = by_name[exact]
+            found[ours] = {_edge(edge, unit_s(exact)): count for edge, count in by_name[exact].items()}
     return found
+
+
+def _edge(text: str, unit_s: float) -> str:
+    """As the server writes it where it writes seconds."""
+    return text if unit_s == 1.0 else f"{float(text) * unit_s:g}".replace("inf", "+Inf")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from perfdoctor import registry
 from perfdoctor.clock import Clock
 from perfdoctor.model import Metric, ProbeState, Sample
-from perfdoctor.probes._probe import NotYet, Probe, Reader, Reading, Unavailable
+from perfdoctor.probes._probe import Gap, NotYet, Probe, Reader, Reading, Unavailable
 from perfdoctor.probes._subject import Subject
 
 __all__ = ["Sampler", "Subject"]
@@ -207,18 +207,27 @@ class Worker:
         if verdict is None and not self.samples:
             verdict = Unavailable("absent", "the run ended before its first reading")
         gaps = tuple(self._reader.gaps) if self._reader and not verdict else ()
-        why = verdict.why if verdict else "; ".join(f"no {g.metric}: {g.why}" for g in gaps)
+        why = verdict.why if verdict else _of_gaps(gaps)
         enable = verdict.enable if verdict else "; ".join(dict.fromkeys(g.enable for g in gaps if g.enable))
         return ProbeState(
             probe=self.probe.name,
             status=verdict.status if verdict else "ok",
             why=why or None,
             enable=enable or None,
+            gaps={name: g.why for g in gaps for name in g.metric.split(", ")},
             cost_s=self.cost_s,
             late_max_s=self.late_max_s,
             samples=self.samples,
             errors=self.errors,
         )
+
+
+def _of_gaps(gaps: Sequence[Gap]) -> str:
+    """`no kv_usage, steps: the server does not export them`, each reason once."""
+    names: dict[str, list[str]] = {}
+    for gap in gaps:
+        names.setdefault(gap.why, []).append(gap.metric)
+    return "; ".join(f"no {', '.join(metrics)}: {why}" for why, metrics in names.items())
 
 
 def _text(error: Exception) -> str:

@@ -6,17 +6,22 @@ parser, since a page is 50 kB; buckets of its histograms are read more rarely, a
 
 from __future__ import annotations
 
-import math
-import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from importlib import resources
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from perfdoctor.probes._buckets import bucket_names, read_buckets
+from perfdoctor.probes._engine_table import (
+    Aliases,
+    Table,
+    best_engine,
+    load_tables,
+    metrics_url,
+    normalise,
+    parse_page,
+    sample_names,
+    wanted_lines,
+)
 from perfdoctor.probes._probe import Gap, NotYet, Probe, Reading, Unavailable, counters, gauges
 from perfdoctor.probes._subject import Subject
 
@@ -25,15 +30,6 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 2.0
 BUCKETS_EVERY = 5  # readings
-FULLEST = ("kv_usage",)  # of several engines behind one page the fullest counts; all else adds up
-ENABLE = {
-    "llama.cpp": "start the server with --metrics",
-    "sglang": "start the server with --enable-metrics",
-    "ollama": "ollama exports no metrics; follow its log instead: --log FILE",
-    "triton": "start the server without --allow-metrics=false, and name the port of its metrics",
-}
-UNITS = {"us": 1e-6, "ms": 1e-3}  # of a sample whose name says so; our own names say seconds
-_UNIT = re.compile(r"_(us|ms)(?:_sum|_total)?$")
 CHECK = "curl -s URL/metrics | grep NAME    (NAME: see data/engines.toml)"
 
 _GAUGES = {
@@ -72,102 +68,40 @@ METRICS = (
     ),
 )
 
-Aliases = Mapping[str, Sequence[str]]  # our name -> exact sample names, preferred first
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Sums over label sets by sample name, and the largest value of any."""
-
-    sums: Mapping[str, float]
-    largest: Mapping[str, float]
-
-
-def load_aliases(text: str) -> dict[str, Aliases]:
-    """Engine -> aliases of all its metrics."""
-    tables = msgspec.toml.decode(text).items()
-    return {engine: t.get("gauges", {}) | t.get("counters", {}) for engine, t in tables}
-
-
-def sample_names(tables: Mapping[str, Aliases]) -> frozenset[bytes]:
-    """All samples that any alias asks for, without the label that it may pick."""
-    return frozenset(
-        n.partition("{")[0].encode() for t in tables.values() for aliases in t.values() for n in aliases
-    )
-
-
-def wanted_lines(page: bytes, names: frozenset[bytes]) -> str:
-    """The samples with these names, without comments, so that the parser sees nothing else."""
-    kept = [line for line in page.split(b"\n") if line.split(b"{", 1)[0].split(b" ", 1)[0].rstrip() in names]
-    return b"\n".join([*kept, b""]).decode(errors="replace")
-
-
-def parse_page(text: str) -> Page:
-    """A value that is no number (NaN of an empty gauge) is left out."""
-    from prometheus_client.parser import text_string_to_metric_families
-
-    sums: dict[str, float] = {}
-    largest: dict[str, float] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            if math.isfinite(sample.value):
-                for name in (sample.name, *_labelled(sample.name, sample.labels)):
-                    sums[name] = sums.get(name, 0.0) + sample.value
-                    largest[name] = max(largest.get(name, sample.value), sample.value)
-    return Page(sums, largest)
-
-
-def _labelled(name: str, labels: Mapping[str, str]) -> list[str]:
-    """The sample's name with each of its labels, as an alias may ask for one."""
-    return [f'{name}{{{key}="{value}"}}' for key, value in labels.items()]
-
-
-def normalise(page: Page, aliases: Aliases) -> dict[str, float | None]:
-    """Our names; the first alias that the page has gives the value, None when it has none of them."""
-    values: dict[str, float | None] = {}
-    for name, samples in aliases.items():
-        source = page.largest if name in FULLEST else page.sums
-        values[name] = next((source[s] * _factor(name, s) for s in samples if s in source), None)
-    return values
-
-
-def _factor(name: str, sample: str) -> float:
-    """From the sample's unit to ours: seconds, where our name is one of seconds."""
-    unit = _UNIT.search(sample) if name.endswith("_s") else None
-    return UNITS[unit.group(1)] if unit else 1.0
-
-
-def best_engine(page: Page, tables: Mapping[str, Aliases]) -> str | None:
-    """The engine most of whose names are on the page; None when no name of any is."""
-    found = {engine: sum(v is not None for v in normalise(page, t).values()) for engine, t in tables.items()}
-    engine = max(found, key=lambda e: found[e], default=None)
-    return engine if engine and found[engine] else None
-
-
-def metrics_url(url: str) -> str:
-    """/metrics stands beside /v1, not below it."""
-    return url.rstrip("/").removesuffix("/v1").rstrip("/") + "/metrics"
-
 
 class EngineReader:
-    def __init__(self, subject: Subject, tables: Mapping[str, Aliases]) -> None:
+    def __init__(self, subject: Subject, tables: Mapping[str, Table]) -> None:
         self._subject, self._tables = subject, tables
         self._names = sample_names(tables)
         self._client: httpx.Client | None = None
         self._engine: str | None = None
+        self._given: set[str] = set()
         self._reads = 0
-        self.gaps: Sequence[Gap] = ()
+        self._has_buckets = False
 
     def read(self) -> Sequence[Reading]:
         if self._subject.url is None:
             raise NotYet("absent", "the server's address is not known yet")
-        content = self._fetch(metrics_url(self._subject.url))
+        told = self._tables.get(self._subject.engine, Table())
+        content = self._fetch(metrics_url(self._subject.url, told.page), told)
         page = parse_page(wanted_lines(content, self._names))
         self._engine = self._engine or best_engine(page, self._tables)
         if self._engine is None:
-            raise NotYet("absent", "its /metrics page holds no name that is known here")
-        aliases = self._tables[self._engine]
-        return (Reading(normalise(page, aliases)), *self._buckets(content, aliases))
+            raise NotYet("absent", "its page of metrics holds no name that is known here", told.enable)
+        aliases = self._tables[self._engine].aliases
+        values = normalise(page, aliases)
+        self._given |= {name for name, value in values.items() if value is not None}
+        return (Reading(values), *self._buckets(content, aliases))
+
+    @property
+    def gaps(self) -> Sequence[Gap]:
+        """Numbers that the engine does not export, each with its reason; none before the engine is known."""
+        if self._engine is None:
+            return ()
+        table = self._tables[self._engine]
+        missing = [name for name in (*_GAUGES, *_COUNTERS) if name not in self._given]
+        found = [Gap(name, _why_missing(self._engine, table, name)) for name in missing]
+        return found if self._has_buckets else [*found, Gap("bucket", "it exports no histograms")]
 
     def _buckets(self, content: bytes, aliases: Aliases) -> Sequence[Reading]:
         """One reading per histogram, now and then."""
@@ -177,18 +111,17 @@ class EngineReader:
         names = bucket_names(aliases)
         wanted = frozenset(name.encode() for exact in names.values() for name in exact)
         found = read_buckets(wanted_lines(content, wanted), names)
+        self._has_buckets |= bool(found)
         return [Reading(edges, {"histogram": name}, probe="engine.bucket") for name, edges in found.items()]
 
-    def _fetch(self, url: str) -> bytes:
+    def _fetch(self, url: str, told: Table) -> bytes:
         answer = self._connect(url).get(url)
         if answer.status_code in (401, 403):
             raise Unavailable(
                 "denied", f"{url} answered {answer.status_code}", "allow /metrics without a key"
             )
         if answer.status_code in (404, 405, 501):
-            raise Unavailable(
-                "absent", f"{url} answered {answer.status_code}", ENABLE.get(self._subject.engine)
-            )
+            raise Unavailable("absent", told.none or f"{url} answered {answer.status_code}", told.enable)
         answer.raise_for_status()
         return answer.content
 
@@ -203,6 +136,13 @@ class EngineReader:
             self._client.close()
 
 
+def _why_missing(engine: str, table: Table, name: str) -> str:
+    if why := table.why_absent(name):
+        return why
+    samples = table.aliases.get(name)
+    return f"this version's page has no {samples[0]}" if samples else f"{engine} exports no such number"
+
+
 def _client(secure: bool, transport: httpx.BaseTransport | None = None) -> httpx.Client:
     """Without the proxies of the environment, as the load generator. Certificates cost 30 ms to load."""
     import httpx
@@ -214,8 +154,7 @@ def open_engine(subject: Subject, stop: threading.Event) -> EngineReader:
     import prometheus_client.parser  # noqa: F401 - imports belong to opening, not to the first reading
 
     _client(secure=False).close()
-    text = resources.files("perfdoctor").joinpath("data/engines.toml").read_text()
-    return EngineReader(subject, load_aliases(text))
+    return EngineReader(subject, load_tables())
 
 
 PROBE = Probe(

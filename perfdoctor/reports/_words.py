@@ -226,6 +226,9 @@ def roof(value: Roof) -> str:
 
 
 def probe_problem(state: ProbeState) -> str:
+    """`denied: ptrace_scope is 1`; of a probe that works, what it misses."""
+    if state.status == "ok":
+        return state.why or "ok"
     return f"{state.status}: {state.why}" if state.why else state.status
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import http.server
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
 import pytest
 
 from perfdoctor.errors import UnknownModel, UsageError
-from perfdoctor.model import Target
-from perfdoctor.preflight import discover
-from perfdoctor.preflight.control import Answer, normalise, whole_url
+from perfdoctor.model import Target, TargetFacts
+from perfdoctor.preflight import discover, placement
+from perfdoctor.preflight.control import Answer, Control, normalise, whole_url
 from perfdoctor.preflight.engines import Seen, model_source, on_host_share, option, recognise
 from perfdoctor.preflight.names import choose
 
@@ -19,6 +23,44 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+
+class Scripted:
+    """A server that answers these paths; others with 404, or never."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, bytes] = {}
+        self.asked: list[str] = []
+        self.hangs, self.url = False, ""
+        self.over = threading.Event()
+
+
+@pytest.fixture
+def scripted() -> Iterator[Scripted]:
+    script = Scripted()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            script.asked.append(self.path)
+            body = script.answers.get(self.path)
+            if body is None and script.hangs:
+                script.over.wait(10.0)
+            self.send_response(404 if body is None else 200)
+            self.send_header("Content-Length", str(len(body or b"")))
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Silent."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        script.url = f"http://127.0.0.1:{server.server_address[1]}"
+        yield script
+        script.over.set()
+        server.shutdown()
+        thread.join()
 
 
 def told(**bodies: Any) -> dict[str, Answer]:
@@ -118,6 +160,30 @@ def test_what_is_not_in_gpu_memory(share: float | None, models: list[dict[str, i
     assert on_host_share("vllm", seen) is None
 
 
+def test_a_model_loaded_for_the_first_request_is_looked_for_again(scripted: Scripted) -> None:
+    """Before the load the list was empty; only servers that tell it are asked."""
+    scripted.answers = {"/api/ps": b'{"models": [{"size": 100, "size_vram": 75}]}'}
+    target = Target(endpoint=scripted.url)
+
+    assert 0.25 == placement(target, TargetFacts(engine="ollama"), None)
+    assert placement(target, TargetFacts(engine="vllm"), None) is None
+    assert ["/api/ps"] == scripted.asked
+    scripted.answers = {}
+    assert 0.1 == placement(target, TargetFacts(engine="ollama", on_host_share=0.1), None)
+
+
+def test_pages_are_asked_for_together(scripted: Scripted) -> None:
+    """A server whose answers hang costs one wait and not one each; those that came count."""
+    scripted.answers, scripted.hangs = {"/version": b'{"version": "1"}'}, True
+    with Control(scripted.url) as control:
+        began = time.monotonic()
+        found = control.get_all(("/a", "/b", "/version", "/c"), 0.4)
+        took = time.monotonic() - began
+
+    assert {"/version": {"version": "1"}} == {path: answer.body for path, answer in found.items()}
+    assert took < 1.0
+
+
 def test_version_is_the_server_s_own() -> None:
     """Told at the engine's own path; another program's /version is not believed for it."""
     vllm = Seen(models=({"id": "m", "owned_by": "vllm"},), answers=told(version={"version": "0.11.0"}))
@@ -148,10 +214,13 @@ def test_metric_names_have_the_agreed_shape() -> None:
     """engine -> kind -> our name -> exact names; every sum has its count where the engine counts."""
     table = tomllib.loads(files("perfdoctor").joinpath("data/engines.toml").read_text("utf-8"))
 
-    assert {"vllm", "sglang", "tgi", "llama.cpp", "triton"} == table.keys()
+    assert {
+        "vllm", "sglang", "tgi", "llama.cpp", "triton", "tensorrt-llm", "ollama", "transformers-serve",
+        "perfdoctor-local",
+    } == table.keys()  # fmt: skip
     for kinds in table.values():
-        assert {"gauges", "counters"} == kinds.keys()
-        for names in (*kinds["gauges"].values(), *kinds["counters"].values()):
+        assert ("none" in kinds) != ({"gauges", "counters"} <= kinds.keys())
+        for names in (*kinds.get("gauges", {}).values(), *kinds.get("counters", {}).values()):
             assert names and all(isinstance(name, str) for name in names)
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import http.server
 import threading
 from collections.abc import Iterator
-from importlib import resources
 
 import pytest
 
-from perfdoctor.probes import engine
+from perfdoctor.probes import _engine_table, engine
 from perfdoctor.probes._buckets import bucket_names, read_buckets
 from perfdoctor.probes._probe import NotYet, Unavailable
 from perfdoctor.probes._subject import Subject
 
-TABLES = engine.load_aliases(resources.files("perfdoctor").joinpath("data/engines.toml").read_text())
-NAMES = engine.sample_names(TABLES)
+TABLES = _engine_table.load_tables()
+NAMES = _engine_table.sample_names(TABLES)
 
 VLLM = b"""\
 # HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -41,12 +40,14 @@ llamacpp:tokens_predicted_total 90
 
 
 def values(page: bytes, name: str) -> dict[str, float | None]:
-    return engine.normalise(engine.parse_page(engine.wanted_lines(page, NAMES)), TABLES[name])
+    return _engine_table.normalise(
+        _engine_table.parse_page(_engine_table.wanted_lines(page, NAMES)), TABLES[name].aliases
+    )
 
 
 def test_only_wanted_samples_reach_the_parser():
     """Buckets, comments and foreign metrics stay outside."""
-    kept = engine.wanted_lines(VLLM, NAMES)
+    kept = _engine_table.wanted_lines(VLLM, NAMES)
 
     assert 8 == kept.count("\n")
     assert "bucket" not in kept
@@ -73,63 +74,39 @@ def test_the_first_known_name_wins():
     """A renamed metric: the new name is preferred, the old one still reads."""
     aliases = {"kv": ["new", "old"]}
 
-    assert {"kv": 1.0} == engine.normalise(engine.parse_page("new 1\nold 2\n"), aliases)
-    assert {"kv": 2.0} == engine.normalise(engine.parse_page("old 2\n"), aliases)
-
-
-TRITON = b"""\
-# TYPE nv_inference_queue_duration_us counter
-nv_inference_request_success{model="llm",version="1"} 20
-nv_inference_request_success{model="pre",version="1"} 20
-nv_inference_queue_duration_us{model="llm",version="1"} 3000000
-nv_inference_queue_duration_us{model="pre",version="1"} 500000
-nv_inference_first_response_histogram_ms_sum{model="llm",version="1"} 4000
-nv_inference_first_response_histogram_ms_count{model="llm",version="1"} 20
-nv_trt_llm_request_metrics{model="llm",request_type="active",version="1"} 8
-nv_trt_llm_request_metrics{model="llm",request_type="waiting",version="1"} 5
-nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction",model="llm",version="1"} 0.5
-nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="max",model="llm",version="1"} 900
-"""
-
-
-def test_microseconds_become_seconds():
-    """By the unit that the sample's own name tells; counts stay counts."""
-    found = values(TRITON, "triton")
-
-    assert (3.5, 40.0) == (found["queue_sum_s"], found["queue_count"])
-    assert (4.0, 20.0) == (found["ttft_sum_s"], found["ttft_count"])
-
-
-def test_one_label_of_a_metric_is_picked():
-    """Active and waiting requests are one metric there, and so are shares and blocks of the cache."""
-    found = values(TRITON, "triton")
-
-    assert (8.0, 5.0, 0.5) == (found["running"], found["waiting"], found["kv_usage"])
+    assert {"kv": 1.0} == _engine_table.normalise(_engine_table.parse_page("new 1\nold 2\n"), aliases)
+    assert {"kv": 2.0} == _engine_table.normalise(_engine_table.parse_page("old 2\n"), aliases)
 
 
 @pytest.mark.parametrize(("page", "expected"), [(VLLM, "vllm"), (LLAMA, "llama.cpp"), (b"up 1\n", None)])
 def test_the_engine_is_known_by_its_names(page, expected):
     """A page of something else is no engine's."""
-    assert expected == engine.best_engine(engine.parse_page(engine.wanted_lines(page, NAMES)), TABLES)
+    assert expected == _engine_table.best_engine(
+        _engine_table.parse_page(_engine_table.wanted_lines(page, NAMES)), TABLES
+    )
 
 
 @pytest.mark.parametrize("url", ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/v1/"])
 def test_metrics_stand_beside_v1(url):
     """Whatever form the base address has."""
-    assert "http://h:1/metrics" == engine.metrics_url(url)
+    assert "http://h:1/metrics" == _engine_table.metrics_url(url)
 
 
 def test_every_normalised_name_has_a_metric():
-    """The table of aliases may not use a name that run.json does not explain."""
+    """The tables may not use a name that run.json does not explain."""
     known = {m.name for m in engine.METRICS}
+    absent = {name for table in TABLES.values() for names in table.absent.values() for name in names}
 
-    assert set() == {name for table in TABLES.values() for name in table} - known
+    assert set() == absent - known
+    assert set() == {name for table in TABLES.values() for name in table.aliases} - known
 
 
 class Server(http.server.BaseHTTPRequestHandler):
     answers: tuple[int, bytes] = (200, b"")
+    asked = ""
 
     def do_GET(self) -> None:
+        type(self).asked = self.path
         status, body = self.answers
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
@@ -202,6 +179,59 @@ def test_a_page_of_something_else_is_waited_for(server):
     assert "no name that is known" in caught.value.why
 
 
+@pytest.mark.parametrize(
+    ("name", "why", "enable"),
+    [
+        ("ollama", "ollama exports no metrics", "--log FILE"),
+        ("transformers-serve", "transformers serve exports no metrics", ""),
+        ("something", "answered 404", ""),
+    ],
+)
+def test_an_engine_without_metrics_says_so(server, name, why, enable):
+    """Its reason and what it offers instead, not just a status."""
+    url, handler = server
+    handler.answers = (404, b"no")
+    reading = reader(url, name)
+
+    with pytest.raises(Unavailable) as caught:
+        reading.read()
+    reading.close()
+
+    assert why in caught.value.why
+    assert enable in (caught.value.enable or "")
+
+
+def test_an_engine_may_have_its_page_elsewhere(server):
+    """trtllm-serve answers JSON at /metrics."""
+    url, handler = server
+    handler.answers = (200, b"trtllm_num_requests_running 4\n")
+    reading = reader(url, "tensorrt-llm")
+
+    (first,) = reading.read()
+    reading.close()
+
+    assert 4.0 == first.values["running"]
+    assert "/prometheus/metrics" == handler.asked
+
+
+def test_what_the_page_lacks_has_its_reason(server):
+    """By the engine's table, else by this version's page; what was seen once is no gap."""
+    url, handler = server
+    handler.answers = (200, LLAMA)
+    reading = reader(url)
+    before = reading.gaps
+
+    reading.read()
+    reading.close()
+    gaps = {gap.metric: gap.why for gap in reading.gaps}
+
+    assert () == tuple(before)
+    assert "a request keeps its slot to its end: nothing is preempted" == gaps["preemptions"]
+    assert "this version's page has no llamacpp:kv_cache_usage_ratio" == gaps["kv_usage"]
+    assert "it exports no histograms" == gaps["bucket"]
+    assert not {"waiting", "output_tokens"} & gaps.keys()
+
+
 def test_without_an_address_there_is_nothing_to_ask():
     """A local model that is still loading."""
     with pytest.raises(NotYet):
@@ -215,12 +245,25 @@ def test_buckets_are_added_up_by_edge_and_named_as_ours():
         'vllm:time_to_first_token_seconds_bucket{engine="1",le="0.1"} 4\n'
         'vllm:time_to_first_token_seconds_bucket{engine="1",le="+Inf"} 9\n'
     )
-    names = bucket_names(TABLES["vllm"])
+    names = bucket_names(TABLES["vllm"].aliases)
 
     assert {"ttft": {"0.1": 7.0, "+Inf": 9.0}} == read_buckets(page, names)
 
 
+def test_edges_are_in_seconds():
+    """Whatever the unit of the histogram's name."""
+    page = (
+        'nv_inference_first_response_histogram_ms_bucket{model="m",le="100"} 3\n'
+        'nv_inference_first_response_histogram_ms_bucket{model="m",le="2500"} 5\n'
+        'nv_inference_first_response_histogram_ms_bucket{model="m",le="+Inf"} 9\n'
+    )
+
+    assert {"ttft": {"0.1": 3.0, "2.5": 5.0, "+Inf": 9.0}} == read_buckets(
+        page, bucket_names(TABLES["triton"].aliases)
+    )
+
+
 def test_every_histogram_with_a_sum_has_buckets():
     """llama.cpp's sums are counters without buckets: their names do not end like a histogram's."""
-    assert {"queue", "prefill", "decode", "ttft", "e2e", "itl"} == set(bucket_names(TABLES["vllm"]))
-    assert {} == bucket_names(TABLES["llama.cpp"])
+    assert {"queue", "prefill", "decode", "ttft", "e2e", "itl"} == set(bucket_names(TABLES["vllm"].aliases))
+    assert {} == bucket_names(TABLES["llama.cpp"].aliases)
