@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 import httpx
 import msgspec
 
-from perfdoctor.errors import NotOpenai, UsageError
+from perfdoctor.errors import NotOpenai, TargetError, UsageError
 from perfdoctor.loadgen.transports._tls import make_context
 from perfdoctor.model import Wire
 from perfdoctor.preflight.failures import CONNECT_S, READ_S, explain, not_answered
@@ -130,6 +130,13 @@ class Control:
 
     def post(self, path: str, body: object) -> Answer:
         return self._call("POST", path, body)
+
+    def try_get(self, path: str) -> Answer | None:
+        """The answer, or None when there was none."""
+        try:
+            return self._call("GET", path)
+        except TargetError:
+            return None
 
     def get_all(self, paths: Iterable[str], within_s: float) -> dict[str, Answer]:
         """All at once, so that they take no longer than `within_s`; those without answer are left out."""
