@@ -27,6 +27,19 @@ from perfdoctor import stats
 if TYPE_CHECKING:
     import numpy
 
+DEFINITIONS = {
+    "ratio": "of two runs or folders (compare): the value after over the value before, so that of a time "
+    "above 1 is slower; of a fix (verify): the time without it over the time with it, above 1 it helped",
+    "interval_95": "where a ratio lies if chance alone makes two measurements differ: over the requests of "
+    "one run each, discounted by how alike successive ones are; over runs by Student's t; over pairs by a "
+    "bootstrap. One that leaves out 1 is a change",
+    "noise_floor": "how far from 1 the ratio of as many pairs would lie by chance if both sides were equal, "
+    "from runs of one side that follow each other; an effect inside it is none",
+    "pairs": "two runs made one after the other, one of each side, in an order that turns round from pair to "
+    "pair, so that what drifts hits both sides alike",
+    "changes_output": "greedy answers to the same questions are not the same with the fix; told with the "
+    "first token that differs, and whether one at a time or only when several are asked at once",
+}
 RESAMPLES = 2000
 SEED = 20261130  # of the resampling: the same runs give the same interval
 Z = 1.96

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from perfdoctor import errors, latency, limits, registry, units
+from perfdoctor import change, errors, latency, limits, registry, units
 from perfdoctor.diagnosis import measure
 from perfdoctor.diagnosis.catalogue import Fix, load_fixes
 from perfdoctor.diagnosis.claims import Claim, load_claims
@@ -37,7 +37,7 @@ DOCUMENTS: Mapping[str, str] = {
     "D4": "vLLM on a T4",
 }
 
-MEASURES: Mapping[str, str] = latency.DEFINITIONS | latency.STAGES | limits.DEFINITIONS
+MEASURES: Mapping[str, str] = latency.DEFINITIONS | latency.STAGES | limits.DEFINITIONS | change.DEFINITIONS
 
 Kind = Literal["rule", "fix", "signal", "error", "measure", "class", "law", "claim"]
 

@@ -41,7 +41,10 @@ _WANTED = ("api_key_env", "header", "body_field")
 TARGET = tuple(flag for flag in flags.TARGET if flag.name in _WANTED)
 LIMITS = tuple(flag for flag in flags.LIMITS if flag.name == "timeout")
 GROUPS = (SIDES, LOCAL, RUNS, flags.PROMPTS, TARGET, LIMITS)
-Fix = Annotated[str | None, typer.Argument(help="A fix of `perfdoctor explain`; of servers any name.")]
+Fix = Annotated[
+    str | None,
+    typer.Argument(help="A fix of `perfdoctor explain`, or settings as cache=static; of servers any name."),
+]
 
 
 @app.command(cls=Grouped, short_help="Try a fix: with and without, in turn, and say what it does here.")
@@ -58,7 +61,9 @@ def verify(
 
     Examples:
 
-      perfdoctor verify compile-the-model-on-cpu --model tiny
+      perfdoctor verify load-in-bfloat16 --model tiny
+
+      perfdoctor verify cache=static --model tiny
 
       perfdoctor verify --all --model tiny
 
@@ -98,7 +103,7 @@ def _all(fix: str | None, given: Given, out: Out, quiet: bool) -> Any:
 
 def _plan(name: str | None, given: Given, out: Out) -> Plan:
     from perfdoctor.model import TriedSide
-    from perfdoctor.verify import _plan, foreign, of_fix
+    from perfdoctor.verify import _plan, foreign, of_fix, of_settings
     from perfdoctor.verify._command import parse
 
     servers = _servers(given)
@@ -111,10 +116,10 @@ def _plan(name: str | None, given: Given, out: Out) -> Plan:
                 "",
                 "list them with: perfdoctor explain; or name both sides, --before 'CMD'",
             )
-        found = _plan.find_fix(name)
+        make = partial(of_settings, name) if "=" in name else partial(of_fix, _plan.find_fix(name))
         if "model" not in given:
             raise UsageError("no model was named", "", f"perfdoctor verify {name} --model tiny")
-        return of_fix(found, scenario, users, pairs, **more)
+        return make(scenario, users, pairs, **more)
     if servers == "command":
         commands = tuple(parse(given[side], side, given.get("port")) for side in ("before", "after"))
         before, after = (TriedSide(command=command.text) for command in commands)

@@ -7,9 +7,10 @@
 Comparing is a function of the folders: nothing is written.
 """
 
-from perfdoctor.compare._compare import compare, compare_pairs
+from perfdoctor.compare._compare import compare, compare_pairs, row_of_pairs
 from perfdoctor.compare._side import OneRun, Side, mean_answer_s, read_run, read_side, why_not
 
 __all__ = [
-    "OneRun", "Side", "compare", "compare_pairs", "mean_answer_s", "read_run", "read_side", "why_not",
+    "OneRun", "Side", "compare", "compare_pairs", "mean_answer_s", "read_run", "read_side", "row_of_pairs",
+    "why_not",
 ]  # fmt: skip

@@ -51,6 +51,16 @@ def compare_pairs(pairs: Sequence[tuple[OneRun, OneRun]]) -> ComparedPart:
     return _part("", before, after, None, paired=True)
 
 
+def row_of_pairs(metric: str, pairs: Sequence[tuple[float, float]]) -> ComparedMetric:
+    """Of (before, after) values of something that takes time."""
+    was, now = zip(*pairs, strict=True)
+    row = ComparedMetric(metric=metric, before=_middle(was), after=_middle(now), n=(len(was), len(now)))
+    found = change.of_pairs([after / before for before, after in pairs])
+    if found is None:
+        return _unknown(row, _few_runs(metric, "pairs"))
+    return _changed(row, found)
+
+
 def _listed(side: Side) -> str:
     return ", ".join(name or "a run" for name in side.parts)
 
@@ -117,8 +127,12 @@ def _row(metric: str, before: Runs, after: Runs, over: Ground, unequal: bool) ->
     if found is None:
         why = _metric.why_no_interval(metric, min(n)) if over == "requests" else _few_runs(metric, over)
         return _unknown(row, why)
+    return _changed(row, found)
+
+
+def _changed(row: ComparedMetric, found: Change) -> ComparedMetric:
     return msgspec.structs.replace(
-        row, ratio=found.ratio, interval=(found.low, found.high), verdict=verdict_of(metric, found)
+        row, ratio=found.ratio, interval=(found.low, found.high), verdict=verdict_of(row.metric, found)
     )
 
 

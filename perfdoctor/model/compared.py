@@ -47,13 +47,15 @@ class CrossedLimit(Record, frozen=True, kw_only=True):
 class ComparedPart(Record, frozen=True, kw_only=True):
     """What stands against what. `name` is empty unless there are several, as the levels of two sweeps.
 
-    `ledger_before` and `ledger_after` are of the mean request, empty unless both sides were diagnosed.
+    `ledger_before` and `ledger_after` are of the mean request, or of loading the model; empty unless both
+    sides were diagnosed.
     """
 
     name: str = ""
     over: Ground = "requests"
     runs: tuple[int, int] = (1, 1)
     metrics: tuple[ComparedMetric, ...] = ()
+    ledger_of: Literal["request", "load"] = "request"
     ledger_before: tuple[LedgerRow, ...] = ()
     ledger_after: tuple[LedgerRow, ...] = ()
     limits: tuple[CrossedLimit, ...] = ()

@@ -81,7 +81,7 @@ class Verification(Record, frozen=True, kw_only=True):
     outputs: Outputs = Outputs(missing="not asked")
     bound: tuple[float, float] | None = None
     bound_source: str = ""
-    metric: str = "e2e_mean"
+    metric: Literal["e2e_mean", "load_s"] = "e2e_mean"
     ratio: float | None = None
     interval: tuple[float, float] | None = None
     noise: float | None = None

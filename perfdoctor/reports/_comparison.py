@@ -15,6 +15,7 @@ from perfdoctor.reports._rows import worth_showing
 from perfdoctor.reports.markdown import code, escape, table
 
 HEAD = ("", "before", "after", "ratio", "95 %", "verdict")
+LEDGERS = {"request": "mean request", "load": "loading the model"}
 LEDGER_HEAD = ("row", "before", "after")
 VERDICTS = {
     "better": "better",
@@ -54,7 +55,7 @@ def print_part(page: Page, part: ComparedPart) -> None:
     ledger = ledger_cells(part.ledger_before, part.ledger_after)
     if ledger:
         page.gap()
-        page.paragraph("Ledger", "mean request, by what takes its time")
+        page.paragraph("Ledger", f"{LEDGERS[part.ledger_of]}, by what takes its time")
         page.table([LEDGER_HEAD, *ledger], (1, 2), 2)
     for limit in part.limits:
         page.paragraph("Limit", limit_text(limit), {True: "hit", None: "unknown"}.get(limit.crossed, ""))
@@ -107,7 +108,7 @@ def value_text(metric: str, value: float | None) -> str:
     if _is_share(metric):
         return units.share(value)
     timed = metric.rpartition("_")[0] in DEFINITIONS and not metric.startswith("user_tokens")
-    return units.seconds(value) if timed else units.number(value)
+    return units.seconds(value) if timed or metric == "load_s" else units.number(value)
 
 
 def change_text(metric: str, value: float | None) -> str:

@@ -19,6 +19,7 @@ VERDICTS = {
     "cannot_run": "cannot run here",
     "not_judged": "not judged",
 }
+METRICS = {"e2e_mean": "the mean time of an answer", "load_s": "the time of loading the model"}
 STYLES = {"helps": "clear", "hurts": "hit", "changes_output": "hit", "no_effect": "unknown"}
 HEAD = ("fix", "documents", "catalogue", "here", "ratio", "95 %")
 
@@ -99,7 +100,7 @@ def seen_text(found: Verification) -> str:
         return f"nothing: {found.reason}"
     low, high = found.interval
     text = (
-        f"{found.ratio:.2f}x as fast (95 %: {low:.2f} to {high:.2f}), by the mean time of an answer; "
+        f"{found.ratio:.2f}x as fast (95 %: {low:.2f} to {high:.2f}), by {METRICS[found.metric]}; "
         f"equal sides are {1 / found.noise:.2f} to {found.noise:.2f} by chance"
     )
     if found.bound and found.interval[0] > found.bound[1]:
@@ -129,8 +130,11 @@ def print_trials(console: Console, found: Trials) -> None:
     if others:
         page.gap()
         page.paragraph("Not tried", f"{units.number(len(others))} of {units.number(len(found.trials))}")
+        by_reason: dict[str, list[str]] = {}
         for trial in others:
-            page.paragraph("", f"{trial.fix}: {trial.reason}", "muted")
+            by_reason.setdefault(trial.reason.removeprefix(trial.fix).strip(), []).append(trial.fix)
+        for reason, names in by_reason.items():
+            page.paragraph("", f"{reason}: {', '.join(names)}", "muted")
     if found.state != "complete":
         page.paragraph("State", f"{found.state}: the fixes after these were not tried", "unknown")
 

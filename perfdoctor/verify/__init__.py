@@ -11,8 +11,9 @@ Both stay up while one is driven, where memory allows; otherwise one is stopped 
 from perfdoctor.verify._all import conduct_all
 from perfdoctor.verify._conduct import conduct
 from perfdoctor.verify._folder import is_trials, is_verify, read, read_trials
-from perfdoctor.verify._plan import Plan, foreign, of_fix
+from perfdoctor.verify._plan import Plan, foreign, of_fix, of_settings
 
 __all__ = [
-    "Plan", "conduct", "conduct_all", "foreign", "is_trials", "is_verify", "of_fix", "read", "read_trials",
+    "Plan", "conduct", "conduct_all", "foreign", "is_trials", "is_verify", "of_fix", "of_settings", "read",
+    "read_trials",
 ]  # fmt: skip

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from perfdoctor import __version__, disk, folders, interrupts
+from perfdoctor import __version__, disk, folders, interrupts, units
 from perfdoctor.diagnosis import catalogue
 from perfdoctor.diagnosis.catalogue import Fix
 from perfdoctor.errors import PerfdoctorError, UsageError
@@ -21,28 +23,43 @@ from perfdoctor.verify._side import Bench, LocalSide
 MakePlan = Callable[[Fix], Plan]  # raises CannotTry
 
 
+@dataclass(slots=True)
+class _Shared:
+    """What fixes have in common: the side without any of them, and what is known of it by its load."""
+
+    sides: dict[str, LocalSide] = field(default_factory=dict)
+    known: dict[str, Known] = field(default_factory=dict)
+
+    def side(self, plan: Plan, fresh: LocalSide) -> LocalSide:
+        return self.sides.setdefault(repr(sorted(plan.before.settings.items())), fresh)
+
+    def known_of(self, plan: Plan) -> Known:
+        key = repr((sorted(plan.before.settings.items()), plan.load))
+        return self.known.setdefault(key, Known())
+
+    def stop(self) -> None:
+        for side in self.sides.values():
+            side.stop()
+
+
 def conduct_all(
     make: MakePlan, model: str, argv: tuple[str, ...], out: Path | None, watch: Watch
 ) -> tuple[Path, Trials]:
-    """Into `out`, going on where it ended if it holds such a table already."""
+    """Into `out`. A fix whose folder there is complete is not tried again: it goes on where it ended."""
     folder, found = _opened(model, argv, out)
-    state = "interrupted"
-    kept: dict[str, tuple[LocalSide, Known]] = {}
+    shared, state = _Shared(), "interrupted"
     try:
-        with disk.claim(folder):
+        with disk.claim(folder), contextlib.suppress(KeyboardInterrupt):
+            _folder.write(folder, found)
             for fix in sorted(catalogue.load_fixes(), key=lambda fix: fix.id):
-                if fix.id in {trial.fix for trial in found.trials if trial.verdict is not None}:
-                    continue
-                trial = _trial(fix, make, folder, watch, kept)
-                found = _with(found, trial)
+                trial = _done(fix, folder) or _trial(fix, make, folder, watch, shared)
+                hardware = trial.result.hardware if trial.result else found.hardware
+                found = msgspec.structs.replace(found, trials=(*found.trials, trial), hardware=hardware)
                 _folder.write(folder, found)
             state = "complete"
-    except KeyboardInterrupt:
-        pass
     finally:
         with interrupts.shield():
-            for side, _ in kept.values():
-                side.stop()
+            shared.stop()
             found = msgspec.structs.replace(found, state=state)
             _folder.write(folder, found)
     return folder, found
@@ -55,62 +72,67 @@ def _opened(model: str, argv: tuple[str, ...], out: Path | None) -> tuple[Path, 
             raise UsageError(
                 f"{out} holds the trials of {found.model}, not of {model}", "", "give another --out"
             )
-        return out, msgspec.structs.replace(found, state="running")
+        return out, msgspec.structs.replace(found, state="running", trials=())
     folder = folders.given(out) if out else folders.fresh("verify-all")
     return folder, Trials(verify=folder.name, perfdoctor=__version__, argv=argv, model=model)
 
 
-def _with(found: Trials, trial: Trial) -> Trials:
-    others = tuple(old for old in found.trials if old.fix != trial.fix)
-    hardware = trial.result.hardware if trial.result else found.hardware
-    return msgspec.structs.replace(found, trials=(*others, trial), hardware=hardware)
+def _line(fix: Fix) -> Trial:
+    return Trial(fix=fix.id, title=fix.title, catalogue=fix.verdict, claim=fix.claim, promised=fix.promised)
 
 
-def _trial(
-    fix: Fix, make: MakePlan, folder: Path, watch: Watch, kept: dict[str, tuple[LocalSide, Known]]
-) -> Trial:
+def _tried(fix: Fix, result: Verification) -> Trial:
+    return msgspec.structs.replace(
+        _line(fix), verdict=result.verdict, reason=result.reason, folder=result.verify, result=result
+    )
+
+
+def _done(fix: Fix, folder: Path) -> Trial | None:
+    """The line of a fix that was tried before."""
+    for path in sorted(folder.glob(f"{fix.id}*/{folders.VERIFY}")):
+        result = _folder.read(path.parent)
+        if result.fix == fix.id and result.state == "complete":
+            return _tried(fix, result)
+    return None
+
+
+def _trial(fix: Fix, make: MakePlan, folder: Path, watch: Watch, shared: _Shared) -> Trial:
     """A fix that cannot run here is a line with its reason."""
-    trial = Trial(fix=fix.id, title=fix.title, catalogue=fix.verdict, claim=fix.claim, promised=fix.promised)
     try:
-        plan = make(fix)
-        result = _tried(plan, _next_free(folder, fix.id), watch, kept)
+        result = _try(make(fix), _next_free(folder, fix.id), watch, shared)
     except PerfdoctorError as error:
         watch.note(f"{fix.id}: {error.what}")
-        reason = f"{error.what}: {error.why}" if error.why else error.what
-        return msgspec.structs.replace(trial, verdict="cannot_run", reason=reason)
+        reason = f"{error.what} ({error.why.rstrip('.')})" if error.why else error.what
+        return msgspec.structs.replace(_line(fix), verdict="cannot_run", reason=reason)
     if result.state == "interrupted":
         raise KeyboardInterrupt
-    return msgspec.structs.replace(
-        trial, verdict=result.verdict, reason=result.reason, folder=result.verify, result=result
-    )
+    watch.note(f"{fix.id}: {result.verdict.replace('_', ' ')} {units.number(result.ratio)}x")
+    return _tried(fix, result)
 
 
 def _next_free(folder: Path, name: str) -> Path:
     """A fix that was interrupted is tried again beside what there is of it."""
-    number = 1
-    path = folder / name
+    number, path = 1, folder / name
     while path.exists():
         number += 1
         path = folder / f"{name}-{number}"
     return path
 
 
-def _tried(plan: Plan, folder: Path, watch: Watch, kept: dict[str, tuple[LocalSide, Known]]) -> Verification:
-    """The before side without any setting serves all fixes that have it; its answers and diagnosis too."""
+def _try(plan: Plan, folder: Path, watch: Watch, shared: _Shared) -> Verification:
+    """A side without any fix serves all fixes; so do its answers and its diagnosis, where the load is the
+    same."""
     folder.mkdir(parents=True)
-    key = repr(sorted(plan.before.settings.items()))
     before, after = sides_of(plan, folder)
     assert isinstance(before, LocalSide)
-    shared = not plan.fix or not plan.fix.before
-    if shared:
-        before, known = kept.setdefault(key, (before, Known()))
-    else:
-        known = Known()
-    bench = Bench((before, after))
+    own = bool(plan.fix and plan.fix.before)
+    if not own:
+        before = shared.side(plan, before)
+    known = Known() if own else shared.known_of(plan)
     try:
-        return try_fix(plan, watch, folder, bench, {"before": known})
+        return try_fix(plan, watch, folder, Bench((before, after)), {"before": known})
     finally:
         with interrupts.shield():
             after.stop()
-            if not shared:
+            if own:
                 before.stop()

@@ -21,9 +21,9 @@ from perfdoctor.loadgen.protocols._protocol import Ask, without_refused
 from perfdoctor.loadgen.protocols.chat import PROTOCOL
 from perfdoctor.loadgen.sse import SseParser
 from perfdoctor.loadgen.urls import completion_url
-from perfdoctor.model import Outputs, Target
+from perfdoctor.model import Load, Outputs, Target
 
-TOKENS = 32
+TOKENS = 32  # of an answer, or fewer where the load asks for fewer
 AT_ONCE = 4
 QUESTIONS = (
     "What is the capital of Norway?",
@@ -45,23 +45,26 @@ class Asked:
 
     apart: Answers
     together: Answers
+    tokens: int  # asked of each
     first_s: float
     next_s: float
 
 
-def ask_all(target: Target, secret: str | None, timeout_s: float) -> Asked:
+def ask_all(target: Target, secret: str | None, load: Load) -> Asked:
     """Raises a TargetError where the server does not answer."""
     url = completion_url(target.endpoint or "", PROTOCOL.path)
+    asked = load.prompts.output_tokens
+    tokens = min(TOKENS, asked) if isinstance(asked, int) else TOKENS
     headers = {**target.headers, **({"Authorization": f"Bearer {secret}"} if secret else {})}
     with httpx.Client(
         headers=headers,
-        timeout=timeout_s,
+        timeout=load.timeout_s,
         trust_env=False,
         transport=preflight.transport(target.wire, url),
     ) as client:
 
         def ask(question: str) -> tuple[str, ...]:
-            return _ask(client, url, target, question)
+            return _ask(client, url, target, question, tokens)
 
         began_s = time.perf_counter()
         ask(QUESTIONS[0])
@@ -71,14 +74,14 @@ def ask_all(target: Target, secret: str | None, timeout_s: float) -> Asked:
         apart = (first, *map(ask, QUESTIONS[1:]))
         with ThreadPoolExecutor(AT_ONCE) as pool:
             together = tuple(pool.map(ask, QUESTIONS))
-    return Asked(apart, together, again_s - began_s, done_s - again_s)
+    return Asked(apart, together, tokens, again_s - began_s, done_s - again_s)
 
 
-def _ask(client: httpx.Client, url: str, target: Target, question: str) -> tuple[str, ...]:
+def _ask(client: httpx.Client, url: str, target: Target, question: str, tokens: int) -> tuple[str, ...]:
     what = Ask(
         target.served_name or target.model or "default",
         (("user", question),),
-        TOKENS,
+        tokens,
         temperature=0.0,
         extra=target.extra_body,
     )
@@ -139,7 +142,7 @@ def compare(before: Asked, after: Asked) -> Outputs:
     ]
     return Outputs(
         prompts=len(before.apart),
-        tokens=TOKENS,
+        tokens=before.tokens,
         differ=len(found),
         first=min((at for _, at in found), default=None),
         differ_together=len(together),

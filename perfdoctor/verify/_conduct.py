@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os.path
 import time
 from collections.abc import Iterator
@@ -17,15 +18,16 @@ from perfdoctor.model import Load, Outputs, Scenario, SideName, Target, TriedRun
 from perfdoctor.probes import _host
 from perfdoctor.progress import Watch
 from perfdoctor.stages import Orders
-from perfdoctor.verify import _ask, _folder
+from perfdoctor.verify import _ask, _folder, _loading
 from perfdoctor.verify._command import CommandSide, check_free
-from perfdoctor.verify._order import sequence
+from perfdoctor.verify._order import pairs_of, sequence
 from perfdoctor.verify._plan import Plan, about_s, described
 from perfdoctor.verify._side import Bench, EndpointSide, LocalSide, Log, Side, died
 
 LEDGER_S = 4.0  # of load for the diagnosis of a side: its shares, not its speed, are wanted
 MOST_S = 30.0  # of a run that is made longer because answers take long
-ANSWERS = 6  # of each user at least, in a run
+ANSWERS = 6  # at least in a run, and one of each user
+MOST_MORE = 3  # pairs made in place of those that cannot be trusted
 SIDES: tuple[SideName, SideName] = ("before", "after")
 
 
@@ -89,7 +91,7 @@ def try_fix(
         state = "interrupted"
     except PerfdoctorError as error:
         trying.found = msgspec.structs.replace(trying.found, error=error.what)
-        error.do += f"; what there is of it is kept in {folder}"
+        error.do += f"; what was measured before is kept in {folder}"
         raise
     finally:
         with interrupts.shield():
@@ -146,6 +148,7 @@ def _opening(plan: Plan, folder: Path) -> Verification:
         pairs=plan.pairs,
         before=plan.before,
         after=plan.after,
+        metric="load_s" if plan.of_loading else "e2e_mean",
     )
 
 
@@ -161,15 +164,37 @@ def _try(trying: Trying) -> None:
     for name in SIDES:
         _know(trying, name)
     trying.update(outputs=_outputs(trying))
+    if plan.of_loading:
+        _try_loading(trying)
+        return
     load = _long_enough(trying)
     trying.update(load=described(load))
-    for number, run in enumerate(sequence(plan.pairs, load.seed), 1):
-        _run(trying, run, load, f"Run {number} of {runs}: {run.side}")
+    for number, run in enumerate(sequence(plan.pairs + MOST_MORE, load.seed), 1):
+        if run.pair > plan.pairs and len(pairs_of(trying.found.runs)) >= plan.pairs:
+            break
+        _run(trying, run, load, f"Run {number} of {max(number, runs)}: {run.side}")
+
+
+def _try_loading(trying: Trying) -> None:
+    """Both sides were up for their answers; each run starts one again."""
+    files, runs = _loading.files_of(trying.plan.scenario.target.model or ""), 2 * trying.plan.pairs + 1
+    trying.update(
+        load=f"{units.size_bytes(sum(path.stat().st_size for path in files))} of weights, not in memory"
+    )
+    for number, run in enumerate(sequence(trying.plan.pairs, trying.plan.load.seed), 1):
+        trying.bench.stop()
+        if (why := _loading.evict(files)) and why not in trying.found.notes:
+            trying.update(notes=(*trying.found.notes, why))
+        trying.watch.begin(f"Run {number} of {runs}: loading, {run.side}")
+        side, _ = trying.bench.use(run.side)
+        assert side.patient
+        value = _loading.load_s(side.patient.loading)
+        trying.update(runs=(*trying.found.runs, msgspec.structs.replace(run, value=value)))
 
 
 def _side(trying: Trying, name: SideName) -> Side:
     """Up; says so where it had to be started."""
-    if not next(side for side in trying.bench.sides if side.name == name).up:
+    if not trying.bench.side(name).up:
         trying.watch.begin(f"Starting the {name} side", "first time up to a minute")
     side, started = trying.bench.use(name)
     if started:
@@ -193,7 +218,7 @@ def _know(trying: Trying, name: SideName) -> None:
         scenario = _scenario(trying, side, trying.plan.load)
         with _of_side(side):
             address = _address(scenario, side, trying.plan.secret)
-            known.asked = _ask.ask_all(address, trying.plan.secret, trying.plan.load.timeout_s)
+            known.asked = _ask.ask_all(address, trying.plan.secret, trying.plan.load)
     if known.ledger is None:
         known.ledger = _diagnose(trying, name)
     if known.side is None:
@@ -232,6 +257,12 @@ def _diagnose(trying: Trying, name: SideName) -> Path:
     side = _side(trying, name)
     trying.watch.begin(f"Diagnosing the {name} side", "about 15 s")
     out = trying.folder / "ledgers" / name
+    if trying.plan.of_loading:  # to be seen by a run that starts it; nobody else may hold the files
+        trying.bench.stop()
+        _loading.evict(_loading.files_of(trying.plan.scenario.target.model or ""))
+        orders = dataclasses.replace(_orders(trying, side, load, out, "diagnose"), patient=None)
+        _conduct_run(trying, side, orders)
+        return out
     _conduct_run(trying, side, _orders(trying, side, load, out, "diagnose"))
     return out
 
@@ -243,14 +274,13 @@ def _outputs(trying: Trying) -> Outputs:
 
 
 def _long_enough(trying: Trying) -> Load:
-    """A run holds a few answers of each user, however slow the slower side is."""
+    """A run holds a few answers, however slow the slower side is."""
     load = trying.plan.load
     if load.duration_s is None:
         return load
     slowest_s = max((_e2e_s(known.ledger) for known in trying.known.values() if known.ledger), default=0.0)
-    return msgspec.structs.replace(
-        load, duration_s=min(max(load.duration_s, ANSWERS * slowest_s), max(MOST_S, load.duration_s))
-    )
+    least_s = min(MOST_S, max(1.0, ANSWERS / load.concurrency) * slowest_s)
+    return msgspec.structs.replace(load, duration_s=max(load.duration_s, least_s))
 
 
 def _e2e_s(ledger: Path) -> float:
@@ -261,12 +291,19 @@ def _e2e_s(ledger: Path) -> float:
 
 
 def _run(trying: Trying, run: TriedRun, load: Load, title: str) -> None:
+    warm = trying.bench.side(run.side).up
     side = _side(trying, run.side)
-    name = f"{run.side}/{run.pair:02}"
-    trying.update(runs=(*trying.found.runs, msgspec.structs.replace(run, run=name)))
-    load = msgspec.structs.replace(load, seed=load.seed + run.pair)  # both sides of a pair are asked the same
+    run = msgspec.structs.replace(run, run=f"{run.side}/{run.pair:02}")
+    before = trying.found.runs
+    trying.update(runs=(*before, run))
+    load = msgspec.structs.replace(
+        load,
+        seed=load.seed + run.pair,  # both sides of a pair are asked the same
+        warmup_requests=0 if warm and load.concurrency == 1 else load.warmup_requests,
+    )
     trying.watch.begin(title, units.seconds(load.duration_s) if load.duration_s else "")
-    _conduct_run(trying, side, _orders(trying, side, load, trying.folder / name, "load-test"))
+    _conduct_run(trying, side, _orders(trying, side, load, trying.folder / run.run, "load-test"))
+    trying.update(runs=(*before, _folder.judged(run, trying.folder)))
 
 
 def _conduct_run(trying: Trying, side: Side, orders: Orders) -> None:

@@ -61,15 +61,15 @@ def settled(found: Verification, folder: Path) -> Verification:
     """With the values of its runs, what they say together, and both ledgers."""
     runs = {run.run: _read_run(folder / run.run) for run in found.runs if run.run}
     kept = tuple(_marked(run, runs.get(run.run)) for run in found.runs)
-    part = _compared(kept, runs)
-    per_token = bool(part) and any(row.per_token for row in part.metrics) if part else False
+    part = _loaded(kept) if found.metric == "load_s" else _compared(kept, runs)
+    per_token = part is not None and any(row.per_token for row in part.metrics)
     kept = tuple(_valued(run, runs.get(run.run), per_token) for run in kept)
     before, after = (_ledger(side, folder) for side in (found.before, found.after))
-    if part and before and after:
-        part = msgspec.structs.replace(part, ledger_before=before.ledger.mean, ledger_after=after.ledger.mean)
-    rows: tuple[LedgerRow, ...] = before.ledger.mean if before else ()
+    was, now = (_rows(found, diagnosis) for diagnosis in (before, after))
+    if part and was and now:
+        part = msgspec.structs.replace(part, ledger_before=was, ledger_after=now)
     fix = next((fix for fix in load_fixes() if fix.id == found.fix), None)
-    bound, source = _outcome.bound_of(fix, rows)
+    bound, source = _outcome.bound_of(fix, was)
     return _outcome.concluded(
         msgspec.structs.replace(
             found,
@@ -81,6 +81,36 @@ def settled(found: Verification, folder: Path) -> Verification:
             bound_source=source,
         )
     )
+
+
+def _rows(found: Verification, diagnosis: Diagnosis | None) -> tuple[LedgerRow, ...]:
+    """Of what the metric measures; of loading, without the imports."""
+    if diagnosis is None:
+        return ()
+    if found.metric == "e2e_mean":
+        return diagnosis.ledger.mean
+    rows = [row for row in diagnosis.ledger.load if row.row != "import"]
+    whole = sum(row.seconds for row in rows)
+    return tuple(msgspec.structs.replace(row, share=row.seconds / whole) for row in rows) if whole else ()
+
+
+def _loaded(kept: tuple[TriedRun, ...]) -> ComparedPart | None:
+    """The same table for starts, which have no run folders."""
+    pairs = pairs_of(kept)
+    if not pairs:
+        return None
+    values = [(b.value, a.value) for b, a in pairs if b.value and a.value]
+    return ComparedPart(
+        over="pairs",
+        runs=(len(pairs), len(pairs)),
+        metrics=(compare.row_of_pairs("load_s", values),),
+        ledger_of="load",
+    )
+
+
+def judged(run: TriedRun, folder: Path) -> TriedRun:
+    """Whether it counts, as soon as it is made."""
+    return _marked(run, _read_run(folder / run.run))
 
 
 def _read_run(path: Path) -> compare.OneRun | None:

@@ -68,4 +68,4 @@ def bound_of(fix: Fix | None, rows: Sequence[LedgerRow]) -> tuple[tuple[float, f
         return None, "the before side has no ledger"
     share = math.fsum(row.share for row in rows if row.row in fix.removes)
     names = ", ".join(row.row for row in rows if row.row in fix.removes) or ", ".join(fix.removes)
-    return prescribe.amdahl(share, fix.leaves), f"{names}: {units.share(share)} of a request before"
+    return prescribe.amdahl(share, fix.leaves), f"{names}: {units.share(share)} of the time before"

@@ -20,10 +20,11 @@ from perfdoctor.local.switches import _choose
 from perfdoctor.model import Load, Scenario, TriedSide
 from perfdoctor.probes import _host
 from perfdoctor.verify._command import Command
+from perfdoctor.verify._loading import is_of_loading
 
 NEAR = 3
 DURATION_S = 3.0
-USERS = 4  # of a fix for waiting requests; others are tried with one user
+USERS = 16  # of a fix for requests that wait, twice the usual batch; others are tried with one user
 _OF_SEVERAL = {"scheduling", "overload", "kv-cache", "event-loop", "tokenizer", "gil"}
 
 
@@ -50,6 +51,11 @@ class Plan:
     def load(self) -> Load:
         return self.scenario.load
 
+    @property
+    def of_loading(self) -> bool:
+        """A run is then a start of the side, and what it takes to load the model."""
+        return self.commands is None and not self.before.endpoint and is_of_loading(self.fix)
+
 
 def find_fix(name: str) -> Fix:
     fixes = {fix.id: fix for fix in catalogue.load_fixes()}
@@ -65,10 +71,25 @@ def find_fix(name: str) -> Fix:
     )
 
 
+def of_settings(text: str, scenario: Scenario, users: int | None, pairs: int, **more: object) -> Plan:
+    """Of settings that no fix names, as `cache=static,threads=1`."""
+    words = [part.partition("=") for part in text.split(",")]
+    found = {name.strip(): value.strip() for name, _, value in words}
+    if not all(name and value for name, value in found.items()):
+        raise UsageError(f"'{text}' are no settings", "Each is NAME=VALUE.", "write for example cache=static")
+    options = scenario.target.options
+    return _of_local(text, None, dict(options), {**options, **found}, scenario, users, pairs, **more)
+
+
 def of_fix(fix: Fix, scenario: Scenario, users: int | None, pairs: int, **more: object) -> Plan:
     """Of a fix that is a setting of the local model. CannotTry says why it is none, or cannot be here."""
     options = scenario.target.options
-    settings = {**options, **fix.before}, {**options, **fix.switch}
+    if not fix.switch and fix.verdict == "refuted":
+        raise CannotTry(
+            f"{fix.id} is refuted, and no setting of the local model",
+            "Its program fails, or answers wrongly, or does what is done anyway.",
+            f"read why: perfdoctor explain {fix.id}",
+        )
     if not fix.switch:
         raise CannotTry(
             f"{fix.id} is no setting of the local model",
@@ -76,16 +97,30 @@ def of_fix(fix: Fix, scenario: Scenario, users: int | None, pairs: int, **more: 
             f"start both sides yourself: perfdoctor verify {fix.id} --before 'CMD' --after 'CMD'",
         )
     _check_device(fix, options)
+    before, after = {**options, **fix.before}, {**options, **fix.switch}
+    return _of_local(fix.id, fix, before, after, scenario, users, pairs, **more)
+
+
+def _of_local(
+    name: str,
+    fix: Fix | None,
+    before: dict[str, str],
+    after: dict[str, str],
+    scenario: Scenario,
+    users: int | None,
+    pairs: int,
+    **more: object,
+) -> Plan:
     models.look(scenario.target.model or "")
-    for asked in settings:
-        _check_settings(fix, asked)
+    for settings in (before, after):
+        _check_settings(name, settings)
     return Plan(
-        name=fix.id,
+        name=name,
         fix=fix,
         scenario=msgspec.structs.replace(scenario, load=shaped(scenario.load, users, fix)),
         pairs=pairs,
-        before=TriedSide(settings=settings[0]),
-        after=TriedSide(settings=settings[1]),
+        before=TriedSide(settings=before),
+        after=TriedSide(settings=after),
         **more,  # type: ignore[arg-type]
     )
 
@@ -102,12 +137,9 @@ def shaped(load: Load, users: int | None, fix: Fix | None) -> Load:
     if users is None:
         users = USERS if fix and _OF_SEVERAL & set(fix.classes) else 1
     duration_s = load.duration_s or (None if load.requests else DURATION_S)
+    warmup = max(load.warmup_requests, users)
     return msgspec.structs.replace(
-        load,
-        concurrency=users,
-        duration_s=duration_s,
-        warmup_requests=max(load.warmup_requests, users),
-        baseline_requests=0,
+        load, concurrency=users, duration_s=duration_s, warmup_requests=warmup, baseline_requests=0
     )
 
 
@@ -129,12 +161,12 @@ def _check_device(fix: Fix, options: Mapping[str, str]) -> None:
         )
 
 
-def _check_settings(fix: Fix, settings: Mapping[str, str]) -> None:
+def _check_settings(name: str, settings: Mapping[str, str]) -> None:
     asked = {name: value for name, value in settings.items() if name not in LAUNCH}
     try:
         _choose.check(asked, device_here(settings) == "cuda")
     except ModelError as error:
-        raise CannotTry(f"{fix.id} cannot be tried here: {error.what}", error.why, error.do) from error
+        raise CannotTry(f"{name} cannot be tried here: {error.what}", error.why, error.do) from error
 
 
 def described(load: Load) -> str:

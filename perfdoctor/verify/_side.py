@@ -18,6 +18,8 @@ from perfdoctor.local.patient import Patient
 from perfdoctor.model import SideName, Target, TriedSide
 
 TAIL_LINES = 8
+SPARE = 1.5  # times its weights is what a server takes while it loads; a guess
+NO_ROOM_FOR_BOTH = "memory does not hold both sides: one is stopped before the other starts"
 _NO_ROOM = re.compile(
     r"out of memory|OutOfMemory|not enough memory|cannot allocate memory|can't allocate memory|bad_alloc|"
     r"less than desired GPU memory|No available memory for the cache blocks",
@@ -152,6 +154,19 @@ def died(side: Side, error: PerfdoctorError) -> PerfdoctorError:
     )
 
 
+def has_room(other: Side) -> bool:
+    """For as much again as the other side holds, where that is known; the kernel would not ask, but kill.
+
+    A GPU says by itself when it is full.
+    """
+    facts = other.patient.server.facts if other.patient and other.patient.server else None
+    if facts is None or not facts.weights_bytes or not (facts.device or "").startswith("cpu"):
+        return True
+    import psutil
+
+    return bool(psutil.virtual_memory().available > SPARE * facts.weights_bytes)
+
+
 @dataclass(slots=True)
 class Bench:
     """Both sides. `together`: both may be up; it becomes False when there is no memory for that."""
@@ -160,12 +175,18 @@ class Bench:
     together: bool = True
     notes: list[str] = field(default_factory=list)
 
+    def side(self, name: SideName) -> Side:
+        return next(side for side in self.sides if side.name == name)
+
     def use(self, name: SideName) -> tuple[Side, bool]:
         """The side, up; and whether it was started just now."""
-        side = next(s for s in self.sides if s.name == name)
+        side = self.side(name)
         if side.up:
             return side, False
-        other = next(s for s in self.sides if s.name != name)
+        other = self.side("after" if name == "before" else "before")
+        if self.together and other.up and not has_room(other):
+            self.together = False
+            self.notes.append(NO_ROOM_FOR_BOTH)
         if not self.together:
             other.stop()
         try:
@@ -174,7 +195,7 @@ class Bench:
             if not (self.together and other.up and other.owned):
                 raise
             self.together = False
-            self.notes.append("memory does not hold both sides: one is stopped before the other starts")
+            self.notes.append(NO_ROOM_FOR_BOTH)
             other.stop()
             side.stop()
             side.start()

@@ -16,6 +16,7 @@ import pytest
 from perfdoctor import registry
 from perfdoctor.diagnosis.catalogue import FOLDER, Fix, Variant, load_fixes, parse_fix
 from perfdoctor.diagnosis.prescribe import CLASS_ROWS, placeholder_values
+from perfdoctor.local.patient import LAUNCH
 from perfdoctor.local.switches import _choose
 from perfdoctor.model import Measured, RunFacts
 
@@ -210,7 +211,7 @@ def test_settings_are_those_of_the_local_server(fix):
     """What `perfdoctor verify` starts. Names that the server is about to get are let through."""
     known = _choose.known().keys()
     for settings in (fix.before, fix.switch):
-        assert settings.keys() <= known | PENDING_SWITCHES
+        assert settings.keys() <= known | PENDING_SWITCHES | set(LAUNCH)
         _choose.check({name: value for name, value in settings.items() if name in known})
     assert fix.before != fix.switch or not fix.switch
 

@@ -28,7 +28,9 @@ def test_the_first_chunk_that_differs(one, other, at):
 
 def asked(apart, together=None) -> Asked:
     split = tuple(tuple(text.split(" ")) for text in apart)
-    return Asked(split, split if together is None else tuple(tuple(t.split(" ")) for t in together), 1.0, 0.5)
+    return Asked(
+        split, split if together is None else tuple(tuple(t.split(" ")) for t in together), 32, 1.0, 0.5
+    )
 
 
 def test_equal_answers():

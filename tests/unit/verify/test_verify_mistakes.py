@@ -38,6 +38,7 @@ def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (("--all",), "--all tries the catalogue on a local model"),
         (("load-in-bfloat16", "--all", "--model", "tiny"), "--all tries the catalogue"),
         (("load-in-bfloat16", "--model", "tiny", "--prompts", "x.jsonl"), "--prompts x.jsonl cannot be read"),
+        (("cache=", "--model", "tiny"), "'cache=' are no settings"),
     ],
 )
 def test_usage(capsys: pytest.CaptureFixture[str], words, phrase: str, runs: Path):
@@ -56,6 +57,7 @@ def test_usage(capsys: pytest.CaptureFixture[str], words, phrase: str, runs: Pat
         ),
         (("raise-max-num-seqs", "--model", "tiny"), "is no setting of the local model"),
         (("load-in-bfloat16", "--model", "tinny"), "there is no model folder 'tinny'"),
+        (("casche=static", "--model", "tiny"), "the local model has no setting 'casche'"),
     ],
 )
 def test_preconditions(capsys: pytest.CaptureFixture[str], words, phrase: str, runs: Path):
@@ -91,7 +93,7 @@ def test_users_follow_from_what_the_fix_is_for():
     """Waiting needs several; the pace of one answer needs one. What is asked for counts."""
     load = _plan.Load(warmup_requests=1)
 
-    assert 4 == _plan.shaped(load, None, _plan.find_fix("micro-batch-with-own-answers")).concurrency
+    assert 16 == _plan.shaped(load, None, _plan.find_fix("micro-batch-with-own-answers")).concurrency
     assert 1 == _plan.shaped(load, None, _plan.find_fix("compile-with-static-cache")).concurrency
     assert 7 == _plan.shaped(load, 7, None).concurrency
 

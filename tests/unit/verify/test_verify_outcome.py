@@ -91,6 +91,6 @@ def test_the_bound_is_of_the_rows_that_the_fix_removes():
     bound, source = _outcome.bound_of(fix, rows)
 
     assert (1 / 0.6, 1 / 0.51) == pytest.approx(bound)
-    assert "50 % of a request" in source
+    assert "50 % of the time" in source
     assert (None, "the before side has no ledger") == _outcome.bound_of(fix, ())
     assert _outcome.bound_of(None, rows)[0] is None
