@@ -26,7 +26,7 @@ from perfdoctor.verify._side import Bench, EndpointSide, LocalSide, Log, Side, d
 
 LEDGER_S = 4.0  # of load for the diagnosis of a side: its shares, not its speed, are wanted
 MOST_S = 30.0  # of a run that is made longer because answers take long
-ANSWERS = 6  # at least in a run, and one of each user
+ANSWERS = 4  # at least in a run, and one of each user
 MOST_MORE = 3  # pairs made in place of those that cannot be trusted
 SIDES: tuple[SideName, SideName] = ("before", "after")
 

@@ -24,8 +24,9 @@ from perfdoctor.verify._loading import is_of_loading
 
 NEAR = 3
 DURATION_S = 3.0
-USERS = 16  # of a fix for requests that wait, twice the usual batch; others are tried with one user
-_OF_SEVERAL = {"scheduling", "overload", "kv-cache", "event-loop", "tokenizer", "gil"}
+# Users by what a fix is for: requests that wait, twice the usual batch; requests that disturb each other. Of
+# the pace of one answer, one.
+USERS = (({"scheduling", "overload"}, 16), ({"kv-cache", "event-loop", "tokenizer", "gil"}, 4))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,8 @@ def foreign(name: str, scenario: Scenario, users: int | None, pairs: int, **more
 def shaped(load: Load, users: int | None, fix: Fix | None) -> Load:
     """With what was not asked for: users by what the fix is for, a warm-up for each of them, a length."""
     if users is None:
-        users = USERS if fix and _OF_SEVERAL & set(fix.classes) else 1
+        classes = set(fix.classes) if fix else set()
+        users = next((n for of, n in USERS if of & classes), 1)
     duration_s = load.duration_s or (None if load.requests else DURATION_S)
     warmup = max(load.warmup_requests, users)
     return msgspec.structs.replace(

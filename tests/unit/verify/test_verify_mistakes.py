@@ -94,6 +94,7 @@ def test_users_follow_from_what_the_fix_is_for():
     load = _plan.Load(warmup_requests=1)
 
     assert 16 == _plan.shaped(load, None, _plan.find_fix("micro-batch-with-own-answers")).concurrency
+    assert 4 == _plan.shaped(load, None, _plan.find_fix("tokenise-in-a-thread")).concurrency
     assert 1 == _plan.shaped(load, None, _plan.find_fix("compile-with-static-cache")).concurrency
     assert 7 == _plan.shaped(load, 7, None).concurrency
 
