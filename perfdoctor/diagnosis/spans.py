@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfdoctor import stats
+from perfdoctor.diagnosis import counted
 from perfdoctor.diagnosis.observations import Change, NoValue, Observations
 from perfdoctor.model import RequestRecord, Sample
 
@@ -24,6 +25,7 @@ HISTOGRAMS = "the server's histograms"
 STREAMED = "timings the server streams"
 DIFFERENCE = "TTFT under load minus TTFT of one request at a time"
 CLIENT = "the client's stamps"
+FOREIGN = 1.5  # times as many requests as ours: the histograms are not ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +110,38 @@ def _by_histograms(obs: Observations, records: Sequence[RequestRecord]) -> Split
         return None
     if not waiting:
         return None
+    before, after = _outside_shares(obs, records)
     parts = [
         [
             *_client_parts(r),
             ("server_queue", _until_first_token(r) * queue / waiting),
             ("prefill", _until_first_token(r) * prefill / waiting),
-            ("decode", _decode(r)),
+            ("network", _until_first_token(r) * before + _decode(r) * after),
+            ("decode", _decode(r) * (1 - after)),
         ]
         for r in records
     ]
     return Splits(tuple(_clip(r, p) for r, p in zip(records, parts, strict=True)), HISTOGRAMS)
+
+
+def _outside_shares(obs: Observations, records: Sequence[RequestRecord]) -> tuple[float, float]:
+    """Shares of the time to a first token, and of the time after it, that the server did not see.
+
+    Nothing where the server is on this host, since no network is between, or where others' requests are in
+    its histograms. A front end that is slow to send what the engine made counts here too.
+    """
+    if not obs.facts.target.remote:
+        return 0.0, 0.0
+    shares = []
+    for name, seen in (("ttft", _until_first_token), ("decode", _decode)):
+        here = stats.mean([seen(r) for r in records]) or 0.0
+        try:
+            foreign = counted.requests(obs) > FOREIGN * len(records) + 1
+            there = here if foreign else _mean_of_histogram(obs, name)
+        except NoValue:
+            there = here
+        shares.append(max(0.0, 1 - there / here) if here > 0 else 0.0)
+    return shares[0], shares[1]
 
 
 def _mean_of_histogram(obs: Observations, name: str) -> float:

@@ -24,16 +24,18 @@ def tiny() -> Path:
     return _make()[0]
 
 
-def gguf() -> Path:
-    return _make()[1]
+def gguf(preset: str = "tiny") -> Path:
+    """For llama.cpp. `small` is a file of 400 MB."""
+    return _make(preset)[1]
 
 
-def _make() -> tuple[Path, Path]:
-    model, file = folder() / "tiny", folder() / "tiny.gguf"
+def _make(preset: str = "tiny") -> tuple[Path, Path]:
+    model, file = folder() / preset, folder() / f"{preset}.gguf"
     if not (model.is_dir() and file.is_file()):
         folder().mkdir(parents=True, exist_ok=True)
         fresh = file.with_suffix(f".{os.getpid()}")
-        command = [sys.executable, "-m", "perfdoctor.local.tiny", "--out", str(model), "--gguf", str(fresh)]
+        command = [sys.executable, "-m", "perfdoctor.local.tiny", "--preset", preset, "--out", str(model)]
+        command += ["--gguf", str(fresh)]
         subprocess.run(command, check=True)
         fresh.replace(file)
     return model, file

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,9 +21,11 @@ ALIAS = "tiny"
 
 
 @contextmanager
-def serving(gguf: Path, log: Path, slots: int = 4) -> Iterator[Server]:
+def serving(gguf: Path, log: Path, slots: int = 4, prefix: Sequence[str] = ()) -> Iterator[Server]:
+    """`prefix` is put before the command, such as one that enters a control group first."""
     port = free_port()
     command = [
+        *prefix,
         sys.executable,
         "-m",
         __name__,

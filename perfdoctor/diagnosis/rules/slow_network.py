@@ -10,7 +10,7 @@ Told apart from a server that queues by the server's own stamps, and from a slow
 health.
 """
 
-from perfdoctor.diagnosis.rule import Rule, any_of, at_least
+from perfdoctor.diagnosis.rule import Neighbour, Rule, any_of, at_least
 from perfdoctor.diagnosis.rules._conditions import CLIENT_LIMITED
 
 RULE = Rule(
@@ -21,9 +21,12 @@ RULE = Rule(
         at_least("request.connect.share", 0.20, source="guess: less is not worth a change"),
     ),
     cost=("network", "connect"),
-    told_apart=(CLIENT_LIMITED,),
-    says=(
-        "Network: {cost.share} of a request passes between client and server",
-        "{request.connect.share} of it connecting",
+    told_apart=(
+        CLIENT_LIMITED,
+        Neighbour(
+            "event-loop",
+            at_least("stall.shared.share", 0.10, source="all streams pause at once: the front end does"),
+        ),
     ),
+    says=("Network: {cost.share} of a request passes between client and server",),
 )

@@ -3,7 +3,7 @@
 PERFDOCTOR_THREAD says what a second thread does: `spin` computes in Python and rarely lets the interpreter
 lock go; `hash` computes in native code with the lock released. It begins a few seconds after the server's
 start, so that loading is undisturbed. PERFDOCTOR_FAULT=NAME:AMOUNT lays a function of generate_faults.py over
-transformers' generate() as soon as that is imported.
+transformers' generate() as soon as that is imported, PERFDOCTOR_TOKENIZER=naive another encoder over its own.
 """
 
 import importlib.util
@@ -55,8 +55,17 @@ def _lay_over(module) -> None:
     module.GenerationMixin.generate = fault(module.GenerationMixin.generate, AMOUNT)
 
 
+def _encode_slowly(module) -> None:
+    import naive_encoder
+
+    base = module.PreTrainedTokenizerBase
+    base.__call__ = naive_encoder.before(base.__call__)
+
+
 if work := os.environ.pop("PERFDOCTOR_THREAD", ""):
     threading.Thread(target=_run, args=(work,), name="rival", daemon=True).start()
+if os.environ.pop("PERFDOCTOR_TOKENIZER", ""):
+    sys.meta_path.insert(0, _After("transformers.tokenization_utils_base", _encode_slowly))
 NAME, _, AMOUNT = os.environ.pop("PERFDOCTOR_FAULT", "").partition(":")
 if NAME:
     sys.meta_path.insert(0, _After("transformers.generation.utils", _lay_over))
