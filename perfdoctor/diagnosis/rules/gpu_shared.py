@@ -10,7 +10,7 @@ Told apart from a model that waits for its host by the device's share of a step:
 its neighbour.
 """
 
-from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, at_least, below
+from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, any_of, at_least, below
 
 RULE = Rule(
     cls="gpu-contention",
@@ -18,8 +18,11 @@ RULE = Rule(
     when=all_of(
         at_least("gpu.used", 1, source="the model runs on a GPU"),
         at_least("gpu.neighbours.max", 1, source="another process computes there"),
-        at_least(
-            "gpu.foreign_dram.share", 0.20, source="guess: a fifth of the bandwidth is no small program"
+        any_of(
+            at_least(
+                "gpu.foreign_dram.share", 0.20, source="guess: a fifth of the bandwidth is no small program"
+            ),
+            at_least("gpu.others.busy.share", 0.20, source="guess: a fifth of the time; kernels take turns"),
         ),
         at_least("step.device.share", 0.50, source="guess: below half, the device is not what is waited for"),
     ),
@@ -34,5 +37,6 @@ RULE = Rule(
     says=(
         "Shared GPU: {gpu.neighbours.max} beside the server",
         "{gpu.foreign_dram.share} of the memory's bandwidth is not the model's",
+        "a kernel of another program is resident {gpu.others.busy.share} of the time",
     ),
 )

@@ -159,6 +159,20 @@ def neighbours(obs: Observations) -> float:
     return max(of_device(obs, obs.phase("steady"), "other_processes"))
 
 
+@signal("gpu.others.busy.share", unit="share")
+def others_busy(obs: Observations) -> Reading:
+    """Share of the steady phase in which a kernel of another program was resident on the server's GPU.
+
+    The driver's own samples by process, summed over the others; no measure of how much of the GPU they use,
+    but kernels of two programs take turns. Missing where the driver tells nothing by process, and where
+    process ids of the GPU are not this host's. Cross-check: `nvidia-smi pmon -s u`.
+    """
+    require_gpu(obs)
+    values = obs.phase("steady").gauge("gpu.process", "util", who="others", gpu=device_label(obs))
+    neighbours.of(obs)
+    return Reading(min(1.0, sum(values) / len(values)), n=len(values))
+
+
 _DECLARED = {
     "dram_active": DRAM,
     "tensor_active": TENSOR,
@@ -171,6 +185,7 @@ SIGNALS = (
     on_gpu,
     memory_used,
     neighbours,
+    others_busy,
     *(_steady(metric) for metric in _METRICS),
     *(_DECLARED.get(metric) or _decode(metric) for metric in _METRICS),
 )

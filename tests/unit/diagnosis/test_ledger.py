@@ -432,3 +432,20 @@ def test_a_start_without_its_whole_is_not_divided() -> None:
     found = kept(facts(), [], [sample("log.start", 0.0, weights_s=15.0, graph_s=10.0)])
 
     assert () == found.load
+
+
+@pytest.mark.parametrize(("remote", "expected"), [(True, 0.35), (False, None)])
+def test_what_a_remote_servers_histograms_leave_over_is_the_way(remote: bool, expected: float | None) -> None:
+    """Half of the time before and after the first token was not the server's; on one host it is no way's."""
+    requests = [request(i, sent_s=20.0 + i, ttft_s=0.2, decode_s=0.5) for i in range(30)]
+    server = {"queue": 0.02, "prefill": 0.08, "ttft": 0.1, "decode": 0.25}
+    growing = {f"{k}_sum_s": 30 * v for k, v in server.items()} | {f"{k}_count": 30.0 for k in server}
+    samples = [
+        sample("engine", 20.0, **dict.fromkeys(growing, 0.0), requests=0.0),
+        sample("engine", 60.0, **growing, requests=30.0),
+    ]
+    target = TargetFacts(kind="endpoint", url="http://10.0.0.1:8000", remote=remote)
+
+    rows = seconds(kept(facts(target=target), requests, samples).mean)
+
+    assert expected == (pytest.approx(rows["network"]) if "network" in rows else None)

@@ -251,7 +251,7 @@ def test_host_probes_are_unsupported_for_a_remote_server(clock):
     sampler.start()
     states = {s.probe: s for s in sampler.stop()}
 
-    assert {"cpu", "dcgm", "disk", "gil", "gpu", "io", "log", "memory", "stall"} == {
+    assert {"cpu", "dcgm", "disk", "gil", "gpu", "io", "log", "memory", "numa", "stall"} == {
         name for name, s in states.items() if s.status == "unsupported" and "another host" in (s.why or "")
     }
     assert "absent" == states["engine"].status
@@ -260,7 +260,7 @@ def test_host_probes_are_unsupported_for_a_remote_server(clock):
 def test_a_probe_can_be_switched_off(clock):
     """Rate 0: no thread, no sample, and the state says so."""
     rates = dict.fromkeys(
-        ("cpu", "dcgm", "disk", "engine", "gil", "gpu", "health", "io", "log", "memory", "stall"), 0.0
+        ("cpu", "dcgm", "disk", "engine", "gil", "gpu", "health", "io", "log", "memory", "numa", "stall"), 0.0
     )
     sampler = Sampler(Subject(), clock, lambda s: None, lambda s: None, rates)
 
