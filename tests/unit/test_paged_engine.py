@@ -34,7 +34,7 @@ def served(blocks: int) -> tuple[Engine, list[int]]:
 
 @pytest.mark.parametrize(("blocks", "preempts"), [(USERS * (64 // BLOCK + 1), False), (7, True)])
 def test_everybody_gets_all_tokens_whatever_the_room(blocks: int, preempts: bool) -> None:
-    """With room for all nobody is thrown out; with less than for two they are, and still none loses a token."""
+    """With room for all nobody is thrown out; with less than for two they are, and none loses a token."""
     engine, got = served(blocks)
 
     deadline = time.monotonic() + 5
