@@ -27,18 +27,12 @@ PROMISED = {
     "gil": "held_share other_share samples errors window_s",
     "health": "latency_s",
     "stall": "waited_s",
-<<<<<<< HEAD
     "log": "running waiting kv_usage generation_tokens_per_s prompt_tokens_per_s prefix_hit_share cuda_graph "
     "preemptions prefill_sum_s prefill_count prompt_tokens decode_sum_s decode_count output_tokens",
     "log.start": "start_s model_s weights_s engine_s compile_s profile_s warmup_s graph_s runner_s "
     "weights_bytes graph_bytes kv_bytes k_bytes v_bytes kv_tokens kv_concurrency request_tokens most_running "
     "workers on_host_share eager",
-=======
-    "log": "running waiting kv_usage generation_tokens_per_s preemptions",
-    "log.start": "model_s weights_s engine_s compile_s graph_s runner_s weights_bytes kv_tokens "
-    "kv_concurrency on_host_share eager",
     "numa": "nodes far",
->>>>>>> 819cfb1 (NUMA placement; a GPU's neighbour by the time its kernels take; the way to a remote server by what its histograms leave over; the benchmark's engine tested)
     "engine.bucket": "le",
     "gil.thread": "held_share",
     "memory": "rss_bytes rss_file_bytes rss_anon_bytes host_available_bytes cgroup_used_bytes "
