@@ -45,7 +45,7 @@ REFUTED_ROWS = (
 
 # Settings of the local server that fixes name and that it does not have yet.
 PENDING_SWITCHES = {
-    "batching", "max_batch", "window", "attn", "dtype", "quant", "tokenizer", "load", "alloc", "numa", "kv",
+    "batching", "max_batch", "window", "quant", "tokenizer", "load", "alloc", "numa",
 }  # fmt: skip
 
 ENGINE_FLAGS = msgspec.toml.decode(Path(__file__).with_name("engine_flags.toml").read_bytes())

@@ -87,6 +87,32 @@ def test_a_static_cache_gives_the_same_tokens(eager: Any, monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("asked", [{"kv": "off"}, {"attn": "eager"}, {"attn": "sdpa"}])
+def test_what_only_changes_the_way_gives_the_same_tokens(eager: Any, asked: dict[str, str]):
+    """Without a cache, and by another kernel of attention; the model's own way is put back."""
+    own = eager.model.config._attn_implementation
+    expected = [answer(eager, *question) for question in QUESTIONS]
+
+    changed = replace(eager, plan=_choose.applied(eager.model, asked, cuda=False))
+    found = [answer(changed, *question) for question in QUESTIONS]
+    used = eager.model.config._attn_implementation
+    eager.model.set_attn_implementation(own)
+
+    assert expected == found
+    assert asked.get("attn", own) == used
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch):
+    """With the command that installs it, and what does without."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    with pytest.raises(ModelError, match="flash-attn") as refused:
+        _choose.applied(None, {"attn": "flash_attention_2"}, cuda=True)
+
+    assert "pip install flash-attn" in refused.value.do
+
+
+@pytest.mark.slow
 def test_a_replayed_step_gives_the_same_tokens(eager: Any, monkeypatch: pytest.MonkeyPatch):
     """The bookkeeping around a CUDA graph, with a replay that computes anew from the graph's own inputs."""
     from perfdoctor.local.switches import graph
