@@ -1,4 +1,4 @@
-"""How attention is computed: by plain matrix products, by PyTorch's fused kernel, or by FlashAttention's own."""
+"""How attention is computed: plain matrix products, PyTorch's fused kernel, or FlashAttention's own."""
 
 from __future__ import annotations
 
