@@ -16,9 +16,10 @@ from perfdoctor.errors import PerfdoctorError, UsageError
 from perfdoctor.model import Trial, Trials, Verification
 from perfdoctor.progress import Watch
 from perfdoctor.verify import _folder
-from perfdoctor.verify._conduct import Known, sides_of, try_fix
+from perfdoctor.verify._conduct import sides_of, try_fix
 from perfdoctor.verify._plan import Plan
 from perfdoctor.verify._side import Bench, LocalSide
+from perfdoctor.verify._trying import Known
 
 MakePlan = Callable[[Fix], Plan]  # raises CannotTry
 

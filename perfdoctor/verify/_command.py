@@ -11,6 +11,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -61,9 +62,9 @@ def parse(text: str, name: SideName, port: int | None = None) -> Command:
         raise UsageError(
             f"--{name} names no program", "", f"--{name} 'vllm serve MODEL --port {PLACEHOLDER}'"
         )
-    shown = next((found for found in map(_shown_port(words), range(len(words))) if found), None)
-    found_port = None if any(PLACEHOLDER in word for word in words) else shown or port
-    if found_port is None and not any(PLACEHOLDER in word for word in words):
+    free = any(PLACEHOLDER in word for word in words)
+    found_port = None if free else _shown_port(words) or port
+    if found_port is None and not free:
         raise UsageError(
             f"the port of --{name} is not known",
             f"Its command has neither --port N nor {PLACEHOLDER}.",
@@ -73,14 +74,13 @@ def parse(text: str, name: SideName, port: int | None = None) -> Command:
     return Command(tuple(words), environment, found_port, Redactor(secrets).clean(text), secrets)
 
 
-def _shown_port(words: list[str]):  # type: ignore[no-untyped-def]
-    def at(index: int) -> int | None:
-        if not _PORT.match(words[index]):
-            return None
-        value = words[index].partition("=")[2] or (words[index + 1] if index + 1 < len(words) else "")
-        return int(value) if value.isdecimal() and 0 < int(value) < 65536 else None
-
-    return at
+def _shown_port(words: Sequence[str]) -> int | None:
+    """Of `--port 8000`, `--port=8000` and the like."""
+    for word, follows in zip(words, (*words[1:], ""), strict=True):
+        value = word.partition("=")[2] or follows
+        if _PORT.match(word) and value.isdecimal() and 0 < int(value) < 65536:
+            return int(value)
+    return None
 
 
 def free_port() -> int:

@@ -122,7 +122,8 @@ def _marked(run: TriedRun, found: compare.OneRun | None) -> TriedRun:
     if found is None:
         return run
     cut_off = "" if found.summary.state == "complete" else f"it is {found.summary.state}"
-    return msgspec.structs.replace(run, left_out=cut_off or compare.why_not(found.summary), value=1.0)
+    why = cut_off or compare.why_not(found.summary)
+    return msgspec.structs.replace(run, left_out=why, value=compare.mean_answer_s(found, False))
 
 
 def _valued(run: TriedRun, found: compare.OneRun | None, per_token: bool) -> TriedRun:

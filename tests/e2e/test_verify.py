@@ -19,7 +19,7 @@ from perfdoctor.reports import _schemas
 from tests.e2e.test_cli_failures import Ended, finish, perfdoctor, start
 from tests.servers._server import free_port
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.alone]
 QUICK = ("--pairs", "5", "--duration", "400ms")
 OWN = f"{shlex.quote(sys.executable)} -m tests.servers.steady --port"
 STEADY = f"{OWN} {{port}}"
