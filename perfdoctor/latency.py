@@ -197,10 +197,11 @@ def without_prompt_tail(records: Sequence[RequestRecord]) -> tuple[RequestRecord
     the first gap must be out of line too.
     """
     texts = Counter(r.first_text for r in records if r.first_text)
+    most = texts.total() / 2
     echo = {
         text
         for text, times in texts.items()
-        if times > texts.total() / 2 and _is_echo([r for r in records if r.first_text == text])
+        if times > most and _is_echo([r for r in records if r.first_text == text])
     }
     return tuple(_drop_head(r) if r.first_text in echo else r for r in records)
 

@@ -66,6 +66,7 @@ def conduct(orders: Orders, watch: Watch) -> Path:
                 state=state,
                 phases=tuple(run.phases),
                 notes=tuple(run.notes),
+                recorded_s=run.clock.now(),
                 error=error.what if error else None,
             )
     return writer.path

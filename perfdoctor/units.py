@@ -83,3 +83,12 @@ def quantity(value: float | None, unit: str) -> str:
     if unit == "bytes/s":
         return size_bytes(value) + "/s"
     return f"{number(value)} {unit}".strip()
+
+
+def interval(low: float, high: float, unit: str) -> str:
+    """`20-24 ms`: the unit once where both ends share it, one number where they read the same."""
+    first, last = quantity(low, unit), quantity(high, unit)
+    if first == last:
+        return first
+    value, _, name = first.rpartition(" ")
+    return f"{value}-{last}" if name and last.endswith(" " + name) else f"{first} to {last}"

@@ -20,11 +20,16 @@ Table = dict[str, Signal]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A number with how many observations it rests on and where it came from."""
+    """A number with how many observations it rests on and where it came from.
+
+    `low` and `high`: between what the true one lies, where the number is that coarse.
+    """
 
     value: float
     n: int | None = None
     source: str | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +43,29 @@ class Measure:
 
     def of(self, obs: Observations) -> float:
         """The bare number, for signals that build on others. Raises NoValue."""
-        found = self.compute(obs)
-        return found.value if isinstance(found, Reading) else found
+        return self.reading(obs).value
+
+    def reading(self, obs: Observations) -> Reading:
+        """The number with where it came from, computed once for a run. Raises NoValue."""
+        found = obs.once(self.name, lambda: self.compute(obs))
+        return found if isinstance(found, Reading) else Reading(found)
 
     def __call__(self, obs: Observations) -> Signal:
         try:
-            found = self.compute(obs)
+            reading = self.reading(obs)
         except NoValue as error:
             return Signal(name=self.name, value=None, unit=self.unit, missing=error.reason)
-        reading = found if isinstance(found, Reading) else Reading(found)
         if not math.isfinite(reading.value):
             return Signal(name=self.name, value=None, unit=self.unit, missing="the number is not finite")
-        return Signal(name=self.name, value=reading.value, unit=self.unit, n=reading.n, source=reading.source)
+        return Signal(
+            name=self.name,
+            value=reading.value,
+            unit=self.unit,
+            n=reading.n,
+            source=reading.source,
+            low=reading.low,
+            high=reading.high,
+        )
 
 
 def signal(name: str, unit: str) -> Callable[[Callable[[Observations], Reading | float]], Measure]:

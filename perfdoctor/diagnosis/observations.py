@@ -9,10 +9,12 @@ import bisect
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 from perfdoctor import latency, stats
 from perfdoctor.model import PhaseName, RequestRecord, RunFacts, Sample
 
+T = TypeVar("T")
 CHILD_TELEMETRY = ("load", "serve", "step", "torch")
 
 
@@ -72,6 +74,7 @@ class Observations:
     ) -> None:
         self.facts, self.state = facts, state
         self.requests = latency.without_prompt_tail(tuple(requests))
+        self._found: dict[str, object] = {}
         self._by_probe: dict[str, list[Sample]] = {}
         self._refusals: dict[str, str] = {}
         for sample in sorted(samples, key=lambda s: s.at_s):
@@ -79,6 +82,18 @@ class Observations:
                 self._by_probe.setdefault(sample.probe, []).append(sample)
             elif sample.why:
                 self._refusals[sample.probe] = sample.why
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` gives, or its NoValue, once for a run: many ask the same of thousands of requests."""
+        if name not in self._found:
+            try:
+                self._found[name] = make()
+            except NoValue as missing:
+                self._found[name] = missing
+        found = self._found[name]
+        if isinstance(found, NoValue):
+            raise NoValue(found.reason)
+        return cast(T, found)
 
     def samples(self, probe: str) -> list[Sample]:
         if probe not in self._by_probe:

@@ -64,7 +64,7 @@ def diagnose(
         roof=roofed,
         violated_laws=(*violated, *too_much),
         laws=(*lawful, promised),
-        unmeasured=tuple(p for p in facts.probes if p.status != "ok" or p.gaps),
+        unmeasured=tuple(p for p in facts.probes if p.status != "ok"),
         signals=tuple(table.values()),
         facts=facts,
         next=verdict.next_command(facts, decided, findings, thin=bool(too_thin)),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from perfdoctor import stats
 from perfdoctor.diagnosis import counted
-from perfdoctor.diagnosis.observations import Change, NoValue, Observations
+from perfdoctor.diagnosis.observations import NoValue, Observations
 from perfdoctor.model import RequestRecord, Sample
 
 Part = tuple[str, float]
@@ -55,6 +55,10 @@ class Splits:
 
 def split_requests(obs: Observations) -> Splits:
     """NoValue when no steady request was completed."""
+    return obs.once("spans", lambda: _split_requests(obs))
+
+
+def _split_requests(obs: Observations) -> Splits:
     records = [
         r
         for r in obs.ok("steady")
@@ -104,8 +108,8 @@ def _by_histograms(obs: Observations, records: Sequence[RequestRecord]) -> Split
     """The histograms know sums only, so each request is given the window's mean proportions."""
     waiting = stats.mean([_until_first_token(r) for r in records])
     try:
-        queue = _mean_of_histogram(obs, "queue")
-        prefill = _mean_of_histogram(obs, "prefill")
+        queue = counted.mean_of(obs, "queue")
+        prefill = counted.mean_of(obs, "prefill")
     except NoValue:
         return None
     if not waiting:
@@ -137,19 +141,11 @@ def _outside_shares(obs: Observations, records: Sequence[RequestRecord]) -> tupl
         here = stats.mean([seen(r) for r in records]) or 0.0
         try:
             foreign = counted.requests(obs) > FOREIGN * len(records) + 1
-            there = here if foreign else _mean_of_histogram(obs, name)
+            there = here if foreign else counted.mean_of(obs, name)
         except NoValue:
             there = here
         shares.append(max(0.0, 1 - there / here) if here > 0 else 0.0)
     return shares[0], shares[1]
-
-
-def _mean_of_histogram(obs: Observations, name: str) -> float:
-    steady = obs.phase("steady")
-    count: Change = steady.change("engine", f"{name}_count")
-    if count.amount <= 0:
-        raise NoValue(f"the server counted no {name} time in the steady phase")
-    return steady.change("engine", f"{name}_sum_s").amount / count.amount
 
 
 def _by_streamed_timings(obs: Observations, records: Sequence[RequestRecord]) -> Splits | None:

@@ -102,5 +102,6 @@ class RunFacts(Record, frozen=True, kw_only=True):
     metrics: tuple[Metric, ...] = ()
     calibration: dict[str, float | None] = {}  # ceilings measured on this machine before the load
     notes: tuple[str, ...] = ()
+    recorded_s: float | None = None  # when everything was on disk; from the last phase's end it took so long
     stopped: str | None = None  # the crossed `max_error_rate`: it ended the load, or was seen at its end
     error: str | None = None

@@ -20,6 +20,8 @@ class Signal(Record, frozen=True, kw_only=True):
     n: int | None = None
     missing: str | None = None
     source: str | None = None  # where the number came from, if it has more than one possible source
+    low: float | None = None  # between what the true number lies, where it is only known to be so: of a
+    high: float | None = None  # percentile from a histogram, the edges of its bucket
 
 
 class LedgerRow(Record, frozen=True, kw_only=True):

@@ -125,6 +125,8 @@ class ServerView(Record, frozen=True, kw_only=True):
     ttft_mean_s: float | None = None
     e2e_mean_s: float | None = None
     queue_mean_s: float | None = None
+    # "ttft_p95_s" ...: edges of its bucket in the server's histogram; without an upper one beyond the last
+    percentiles: dict[str, tuple[float, float | None]] = {}
     output_tokens: float | None = None
     requests_here: int | None = None  # that ended here between the same two scrapes, those of the warm-up too
     output_tokens_here: float | None = None  # that arrived here between them

@@ -107,13 +107,14 @@ class Worker:
         self._end: Unavailable | None = None  # why it stopped for good
         self._waiting: NotYet | None = None
         self._in_a_row = 0
+        self._has_read = False  # nothing may be what there was
         self.samples = self.errors = 0
         self.cost_s = self.late_max_s = 0.0
 
     @property
     def settled(self) -> bool:
-        """It has read something or never will."""
-        return self.samples > 0 or self._end is not None
+        """It has read, or never will."""
+        return self._has_read or self._end is not None
 
     @property
     def waiting(self) -> bool:
@@ -164,7 +165,7 @@ class Worker:
             if not final:
                 self._fail(error, started_s, max(0.0, started_s - due_s))
         else:
-            self._in_a_row = 0
+            self._in_a_row, self._has_read = 0, True
             self._publish(readings, started_s, max(0.0, started_s - due_s))
         self.cost_s += self._cpu_now() - cpu_s
 
@@ -203,8 +204,8 @@ class Worker:
 
     def state(self) -> ProbeState:
         """Ok with a `why` means that some of its metrics are missing."""
-        verdict = self._end or (None if self.samples else self._waiting)
-        if verdict is None and not self.samples:
+        verdict = self._end or (None if self._has_read else self._waiting)
+        if verdict is None and not self._has_read:
             verdict = Unavailable("absent", "the run ended before its first reading")
         gaps = tuple(self._reader.gaps) if self._reader and not verdict else ()
         why = verdict.why if verdict else _of_gaps(gaps)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from perfdoctor import units
 from perfdoctor.latency import DEFINITIONS
 from perfdoctor.model import Arrivals, LoadSummary, RequestCounts, Scenario, ServerView, SloResult, SloTerm
@@ -109,8 +111,20 @@ def _server(server: ServerView, summary: LoadSummary) -> str:
         here = server.output_tokens_here
         arrived = "" if here is None else f", {units.number(here)} arrived here"
         parts.append(f"{units.number(server.output_tokens)} tokens counted{arrived}")
+    if bars := lies_between(server.percentiles):
+        parts.append(f"by its histograms {bars}")
     parts += server.doubts
     return "; ".join(parts) or "it exports none of the times that are compared here"
+
+
+def lies_between(percentiles: Mapping[str, tuple[float, float | None]]) -> str:
+    """`ttft p50 250-500 ms, p95 above 2.5 s; queue ...`: a bucket is all that a histogram knows."""
+    by_name: dict[str, list[str]] = {}
+    for key, (low, high) in percentiles.items():
+        name, label, _ = key.split("_")
+        where = f"above {units.seconds(low)}" if high is None else units.interval(low, high, "s")
+        by_name.setdefault(name, []).append(f"{label} {where}")
+    return "; ".join(f"{name} {', '.join(parts)}" for name, parts in by_name.items())
 
 
 def slo_rows(slo: SloResult) -> list[tuple[str, str, str]]:

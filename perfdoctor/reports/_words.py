@@ -59,6 +59,7 @@ ANSWERS: dict[bool | str | None, str] = {
     None: "", False: "answers stay", True: "changes answers", "maybe": "may change answers"
 }  # fmt: skip
 RESTART = {None: "", False: "no restart", True: "restart"}
+interval = units.interval  # for the templates, which see this module
 COMPARISONS = {"below": "below", "at_least": "at least"}
 OF = {"request": "of request time", "load": "of load time", "measurement": "of measured time"}
 RANDOM_WEIGHTS = "The weights are random: the timing is real, the generated text is not."
@@ -78,15 +79,6 @@ def verdict_title(diagnosis: Diagnosis) -> str:
     status = VERDICTS[diagnosis.verdict.status]
     cls = diagnosis.verdict.cls
     return f"{status}: {class_title(cls)}" if cls and diagnosis.verdict.status == "found" else status
-
-
-def interval(low: float, high: float, unit: str) -> str:
-    """`20-24 ms`: the unit once where both ends share it, one number where they read the same."""
-    first, last = units.quantity(low, unit), units.quantity(high, unit)
-    if first == last:
-        return first
-    value, _, name = first.rpartition(" ")
-    return f"{value}-{last}" if name and last.endswith(" " + name) else f"{first} to {last}"
 
 
 def bound(offer: FixOffer) -> str:
@@ -223,6 +215,26 @@ def roof(value: Roof) -> str:
     if value.binding:
         parts.append(f"binding: {value.binding}")
     return ", ".join(parts)
+
+
+def server_percentiles(diagnosis: Diagnosis) -> str:
+    """`ttft p50 250-500 ms, p95 1-2.5 s (n 80); queue ...`, by the server's own histograms."""
+    by_name: dict[str, list[str]] = {}
+    counts: dict[str, int | None] = {}
+    for signal in diagnosis.signals:
+        if signal.low is not None and signal.high is not None:
+            _, name, label = signal.name.split(".")
+            by_name.setdefault(name, []).append(f"{label} {interval(signal.low, signal.high, signal.unit)}")
+            counts[name] = signal.n
+    return "; ".join(
+        f"{name} {', '.join(parts)} (n {units.number(counts[name])})" for name, parts in by_name.items()
+    )
+
+
+def unmeasured(diagnosis: Diagnosis) -> tuple[ProbeState, ...]:
+    """Probes that did not work, and those that did and miss some of their metrics."""
+    partly = (p for p in diagnosis.facts.probes if p.status == "ok" and p.gaps)
+    return (*diagnosis.unmeasured, *partly)
 
 
 def probe_problem(state: ProbeState) -> str:

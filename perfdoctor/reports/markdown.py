@@ -63,8 +63,10 @@ def _diagnosis(diagnosis: Diagnosis, bundle: Bundle) -> Iterator[str]:
     for finding in diagnosis.findings:
         yield from _finding(finding)
     yield from _ledger(diagnosis)
+    if bars := _words.server_percentiles(diagnosis):
+        yield from ("", f"**Server** by its own histograms, each within a bucket: {escape(bars)}")
     yield from _limits(diagnosis)
-    yield from _unmeasured(diagnosis.unmeasured)
+    yield from _unmeasured(_words.unmeasured(diagnosis))
     if diagnosis.rules:
         rows = [(r.rule, r.status, r.reason) for r in diagnosis.rules]
         yield from ("", "### Rules", *table(("rule", "status", "reason"), rows))

@@ -65,8 +65,11 @@ def print_diagnosis(console: Console, bundle: Bundle) -> None:
         page.gap()
         _print_finding(page, finding)
     _print_ledger(page, diagnosis.ledger)
+    if bars := _words.server_percentiles(diagnosis):
+        page.gap()
+        page.paragraph("Server", f"by its own histograms, each within a bucket: {bars}")
     _print_limits(page, diagnosis)
-    _print_unmeasured(page, diagnosis.unmeasured)
+    _print_unmeasured(page, _words.unmeasured(diagnosis))
     _print_rules(page, diagnosis)
     _print_laws(page, diagnosis)
     page.gap()

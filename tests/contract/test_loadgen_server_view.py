@@ -32,18 +32,17 @@ class Served(BaseHTTPRequestHandler):
             self._whole(b'{"object": "list", "data": [{"id": "m"}]}', "application/json")
         elif self.path.endswith("/metrics"):
             n = BEFORE + Served.answered
-            self._whole(
-                "".join(
-                    f'vllm:{name}{{model_name="m"}} {value}\n'
-                    for name, value in (
-                        ("num_requests_running", 0),
-                        ("time_to_first_token_seconds_sum", BEFORE * SLOW_S + Served.answered * TTFT_S),
-                        ("time_to_first_token_seconds_count", n),
-                        ("generation_tokens_total", 4 * n),
-                    )
-                ).encode(),
-                "text/plain",
+            counters = (
+                ("num_requests_running", 0),
+                ("time_to_first_token_seconds_sum", BEFORE * SLOW_S + Served.answered * TTFT_S),
+                ("time_to_first_token_seconds_count", n),
+                ("generation_tokens_total", 4 * n),
             )
+            edges = (("0.025", 0), ("0.1", Served.answered), ("10.0", n), ("+Inf", n))
+            name = "vllm:time_to_first_token_seconds_bucket"
+            lines = [f'vllm:{name}{{model_name="m"}} {value}\n' for name, value in counters]
+            lines += [f'{name}{{le="{edge}",model_name="m"}} {count}\n' for edge, count in edges]
+            self._whole("".join(lines).encode(), "text/plain")
         else:
             self.send_error(404)
 
@@ -101,4 +100,5 @@ def test_the_servers_view_is_that_of_the_load_alone(url, tmp_path):
     assert summary.server.missing is None
     assert pytest.approx(TTFT_S) == summary.server.ttft_mean_s
     assert summary.ttft.mean >= TTFT_S
+    assert {"ttft_p50_s": (0.025, 0.1), "ttft_p95_s": (0.025, 0.1)} == summary.server.percentiles
     assert 0 < summary.server.output_tokens < summary.tokens.output + BEFORE

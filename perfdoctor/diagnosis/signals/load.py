@@ -94,8 +94,7 @@ def _common_source(found: list[Reading]) -> str:
 @signal("load.storage_wait.share", unit="share")
 def storage_wait_share(obs: Observations) -> Reading:
     """`load.storage_wait.seconds` over the whole load, imports included: what a perfect disk could save."""
-    found = storage_wait_seconds.compute(obs)
-    assert isinstance(found, Reading)
+    found = storage_wait_seconds.reading(obs)
     return Reading(min(1.0, ratio(found.value, wall.of(obs), "the load's length")), found.n, found.source)
 
 

@@ -13,6 +13,10 @@ LEAST_S = 0.2  # a GPU counter is read that often: a shorter prefill holds no re
 
 def windows(obs: Observations) -> list[Window]:
     """Stretches in which a steady request's prompt was read, as far as they are told apart from its queue."""
+    return obs.once("prefill windows", lambda: _windows(obs))
+
+
+def _windows(obs: Observations) -> list[Window]:
     found = []
     for split in spans.split_requests(obs).requests:
         first, length = split.record.first_token_s, split.parts.get("prefill", 0.0)

@@ -36,8 +36,7 @@ def queue_share(obs: Observations) -> Reading:
         except NoValue:
             return Reading(counted.queue_share(obs), source="Little's law, from the server's gauges")
     whole = stats.mean([s.total_s for s in spans.split_requests(obs).requests]) or 1.0
-    found = queue.compute(obs)
-    assert isinstance(found, Reading)
+    found = queue.reading(obs)
     return Reading(found.value / whole, found.n, found.source)
 
 

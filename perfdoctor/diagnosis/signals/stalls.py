@@ -52,6 +52,10 @@ def shared_stalls(records: Sequence[RequestRecord]) -> tuple[list[Stall], float,
     return stalls, covered, usual or 0.0
 
 
+def _steady(obs: Observations) -> tuple[list[Stall], float, float]:
+    return obs.once("stalls", lambda: shared_stalls(obs.ok("steady")))
+
+
 @signal("stall.shared.share", unit="share")
 def shared(obs: Observations) -> Reading:
     """Share of the time with several streams decoding in which nothing arrived on any of them for far longer
@@ -59,14 +63,14 @@ def shared(obs: Observations) -> Reading:
 
     Missing when never two streams decoded together. Cross-check: two `curl -N` side by side stop at once.
     """
-    stalls, covered, usual = shared_stalls(obs.ok("steady"))
+    stalls, covered, usual = _steady(obs)
     return Reading(sum(s.end_s - s.start_s - usual for s in stalls) / covered, n=len(stalls))
 
 
 @signal("stall.shared.p50", unit="s")
 def length(obs: Observations) -> Reading:
     """Median length of those pauses, in seconds. Missing when there were none."""
-    stalls, _, _ = shared_stalls(obs.ok("steady"))
+    stalls, _, _ = _steady(obs)
     found = stats.percentile([s.end_s - s.start_s for s in stalls], 0.5)
     if found is None:
         raise NoValue("no pause was shared by all streams")

@@ -79,7 +79,7 @@ def summarise(
         stages=_stages(answered),
         arrivals=sent,
         tokens=tokens,
-        server=server_view(samples, window, cleaned),
+        server=server_view(tuple(samples), window, cleaned),
         course=course(steady, arrived, flying),
         stopped=facts.stopped,
         notes=(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from perfdoctor import units
+import msgspec
+
+from perfdoctor import buckets, units
 from perfdoctor.loadgen.summary._columns import delivered
 from perfdoctor.loadgen.summary._window import Window
 from perfdoctor.model import RequestRecord, Sample, ServerView
@@ -20,7 +23,7 @@ SLACK_S = 2.0  # the probe reads about once a second, so the last reading may st
 
 
 def server_view(
-    samples: Iterable[Sample], window: Window | None, records: Sequence[RequestRecord]
+    samples: Sequence[Sample], window: Window | None, records: Sequence[RequestRecord]
 ) -> ServerView | None:
     """Differences of the readings around the load; None where the server exports nothing.
 
@@ -39,7 +42,22 @@ def server_view(
     if any(_went_back(a, b) for a, b in pairwise(between)):
         return ServerView(missing="its counters were set back: it was restarted")
     gained = {name: _gain(between[0], between[-1], name) for name in COUNTERS}
-    return _view(gained, (before[-1].at_s, after[-1].at_s), records)
+    span = before[-1].at_s, after[-1].at_s
+    return msgspec.structs.replace(_view(gained, span, records), percentiles=_percentiles(samples, span))
+
+
+def _percentiles(samples: Sequence[Sample], span: Window) -> dict[str, tuple[float, float | None]]:
+    """Of the observations between two readings of each histogram; nothing of one that was not read twice."""
+    found: dict[str, tuple[float, float | None]] = {}
+    for name in buckets.HISTOGRAMS:
+        read = [s for s in samples if s.probe == "engine.bucket" and s.labels.get("histogram") == name]
+        inside = [s.values for s in read if span[0] <= s.at_s <= span[1]]
+        added = buckets.gained(inside[0], inside[-1]) if inside else {}
+        if any(added.values()) and min(added.values()) >= 0:
+            for label, p in buckets.PERCENTILES.items():
+                lies = buckets.percentile(added, p)
+                found[f"{name}_{label}_s"] = (lies.low_s, lies.high_s if math.isfinite(lies.high_s) else None)
+    return found
 
 
 def _view(gained: Mapping[str, float | None], span: Window, records: Sequence[RequestRecord]) -> ServerView:

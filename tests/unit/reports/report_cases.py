@@ -304,6 +304,7 @@ FOUND = Diagnosis(
     unmeasured=(FACTS.probes[2],),
     signals=(
         Signal(name="step.device_share", value=0.11, unit="share", n=16),
+        Signal(name="engine.ttft.p95", value=0.375, unit="s", n=80, low=0.25, high=0.5),
         Signal(name="step.launches", value=1187.0, unit="", n=16),
         Signal(name="gil.held_share.p50", value=None, unit="share", missing="py-spy was denied"),
     ),

@@ -86,6 +86,13 @@ def test_the_servers_view_stands_beside_ours():
         in facts(server=ServerView(missing="its counters were read only once"))["Server"]
     )
     assert "exports none" in facts(server=ServerView())["Server"]
+    bars = ServerView(
+        percentiles={"ttft_p50_s": (0.25, 0.5), "ttft_p95_s": (2.5, None), "itl_p50_s": (0.0, 1.0)}
+    )
+    assert (
+        "by its histograms ttft p50 250-500 ms, p95 above 2.5 s; itl p50 0 ms to 1 s"
+        in facts(server=bars)["Server"]
+    )
     doubted = ServerView(output_tokens=9.0, doubts=("it counted 9 tokens, here arrived 99",))
     assert facts(server=doubted)["Server"].endswith("it counted 9 tokens, here arrived 99")
 

@@ -21,6 +21,7 @@ def test_verdict_evidence_fix_and_latency_are_there():
     assert "- Undo: Drop the argument." in text
     assert "- Measured: 14.6x (one run) on one H200: 1.5B, torch 2.11; ms per step" in text
     assert "| TTFT | 310 ms |" in text
+    assert "each within a bucket: ttft p95 250-500 ms (n 80)" in text
     assert "| L4 | A cache fits | unknown | no log was named |" in text
     assert "disable-kv-cache" not in text
 

@@ -63,7 +63,7 @@ def test_sections_come_in_reading_order():
 
     assert [
         "Target", "Trust", "Note", "Finding", "Excluded", "Fixes", "Finding", "Fixes", "Ledger", "Load",
-        "Roof", "Law", "Missing", "Clear", "Unknown", "Laws", "Verdict", "Fix", "Next",
+        "Server", "Roof", "Law", "Missing", "Clear", "Unknown", "Laws", "Verdict", "Fix", "Next",
     ] == labels  # fmt: skip
 
 
