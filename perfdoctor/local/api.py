@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from perfdoctor.local.body import BadBody, Wording, error_body, read_body
-from perfdoctor.local.request import Broken, Done, Piece, Request
+from perfdoctor.local.request import SETTINGS_PATH, Broken, Done, Piece, Request
 
 if TYPE_CHECKING:
     from perfdoctor.local.engine import Engine
@@ -33,6 +33,7 @@ def application(engine: Engine, served: str) -> web.Application:
             web.get("/v1/models", api.models),
             web.post("/v1/chat/completions", api.chat),
             web.post("/v1/completions", api.completions),
+            web.post(SETTINGS_PATH, api.settings),
         ]
     )
     return app
@@ -67,6 +68,17 @@ class _Api:
 
     async def completions(self, http: web.Request) -> web.StreamResponse:
         return await self._answer(http, chat=False)
+
+    async def settings(self, http: web.Request) -> web.Response:
+        """Seconds that the change took to rehearse, or the three lines of an error."""
+        from perfdoctor.local.load import explain
+
+        asked = {str(name): str(value) for name, value in (await http.json()).items()}
+        try:
+            return web.json_response({"compile_s": await asyncio.wrap_future(self._engine.use(asked))})
+        except Exception as error:  # of any kind: loading and generating fail in many ways
+            told = explain(error)
+            return web.json_response({"what": told.what, "why": told.why, "do": told.do}, status=409)
 
     async def _answer(self, http: web.Request, chat: bool) -> web.StreamResponse:
         try:

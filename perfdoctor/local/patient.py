@@ -1,4 +1,7 @@
-"""A local server that several runs are made of: one clock for all, and each run hears it in turn."""
+"""A local server that several runs are made of: one clock for all, and each run hears it in turn.
+
+It can serve its one model with other switches from run to run (variants.py).
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from perfdoctor.clock import Clock
+from perfdoctor.errors import ModelError, ServerDied
 from perfdoctor.local.launch import LocalServer, Log, launch
+from perfdoctor.local.request import SETTINGS_PATH
 from perfdoctor.model import Sample
 
+SETTLE_S = 600.0  # compiling a step takes up to a minute
 LAUNCH = ("device", "dtype", "threads")  # settings of the process; the others are switches of the model
 
 
@@ -55,6 +61,26 @@ class Patient:
     def stop(self) -> None:
         if self.server:
             self.server.stop()
+
+    def use(self, switches: Mapping[str, str]) -> float:
+        """Serve with these switches; seconds of their rehearsal. ModelError leaves it as it was."""
+        import httpx
+
+        assert self.server
+        try:
+            answer = httpx.post(
+                self.server.url + SETTINGS_PATH, json=dict(switches), timeout=SETTLE_S, trust_env=False
+            )
+        except httpx.TransportError as error:
+            raise ServerDied(
+                "the local model server gave no answer when its settings were changed",
+                "It crashed or was killed, often by the out-of-memory killer.",
+                "read its last words in its log, and `dmesg | grep -i oom`",
+            ) from error
+        told = answer.json()
+        if answer.status_code != 200:
+            raise ModelError(told["what"], told["why"], told["do"])
+        return float(told["compile_s"])
 
     @contextlib.contextmanager
     def heard_by(self, emit: Callable[[Sample], None]) -> Iterator[None]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from perfdoctor.local.text import Kind
 
 DEFAULT_MAX_TOKENS = 256
+SETTINGS_PATH = "/perfdoctor/settings"  # POST the switches from the next request on, as a JSON object
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,7 +26,6 @@ from perfdoctor.clock import Clock
 from perfdoctor.errors import ModelError
 from perfdoctor.local import models
 from perfdoctor.local.facts import DTYPE_BYTES, with_sizes
-from perfdoctor.local.switches._choose import applied
 from perfdoctor.local.telemetry import Channel, Known, Ready
 from perfdoctor.model import TargetFacts
 
@@ -110,6 +108,7 @@ def _serve(args: argparse.Namespace, channel: Channel) -> None:
 
             from perfdoctor.local import load
             from perfdoctor.local.engine import Engine
+            from perfdoctor.local.variants import Variants
         except ImportError as error:
             raise models.not_installed(error) from error
         config = load.read_config(source)
@@ -118,9 +117,8 @@ def _serve(args: argparse.Namespace, channel: Channel) -> None:
             torch.set_num_threads(args.threads)
         device = load.pick_device(args.device)
         loaded = load.load(source, config, device, load.pick_dtype(args.dtype, device, config), phases)
-        loaded = replace(loaded, plan=applied(loaded.model, dict(args.set), loaded.cuda))
-        engine = Engine(loaded, channel)
-        if loaded.plan.rehearse:
+        engine = Engine(Variants(loaded), dict(args.set), channel)
+        if engine.loaded.plan.rehearse:
             with phases("compile"):
                 engine.rehearse()
         phases.tell("total", started_s, channel.clock.now() - started_s)

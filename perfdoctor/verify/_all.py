@@ -13,12 +13,12 @@ from perfdoctor import __version__, disk, folders, interrupts, units
 from perfdoctor.diagnosis import catalogue
 from perfdoctor.diagnosis.catalogue import Fix
 from perfdoctor.errors import PerfdoctorError, UsageError
-from perfdoctor.model import Trial, Trials, Verification
+from perfdoctor.model import SideName, Trial, Trials, TriedSide, Verification
 from perfdoctor.progress import Watch
 from perfdoctor.verify import _folder
-from perfdoctor.verify._conduct import sides_of, try_fix
+from perfdoctor.verify._conduct import local_sides, try_fix
 from perfdoctor.verify._plan import Plan
-from perfdoctor.verify._side import Bench, LocalSide
+from perfdoctor.verify._side import Bench, Child, Log, of_process
 from perfdoctor.verify._trying import Known
 
 MakePlan = Callable[[Fix], Plan]  # raises CannotTry
@@ -26,21 +26,18 @@ MakePlan = Callable[[Fix], Plan]  # raises CannotTry
 
 @dataclass(slots=True)
 class _Shared:
-    """What fixes have in common: the side without any of them, and what is known of it by its load."""
+    """What fixes have in common: processes by their settings, and what is known of a side at a load."""
 
-    sides: dict[str, LocalSide] = field(default_factory=dict)
+    children: dict[str, Child] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)
 
-    def side(self, plan: Plan, fresh: LocalSide) -> LocalSide:
-        return self.sides.setdefault(repr(sorted(plan.before.settings.items())), fresh)
-
-    def known_of(self, plan: Plan) -> Known:
-        key = repr((sorted(plan.before.settings.items()), plan.load))
+    def known_of(self, side: TriedSide, plan: Plan) -> Known:
+        key = repr((sorted(side.settings.items()), plan.load, plan.of_loading))
         return self.known.setdefault(key, Known())
 
     def stop(self) -> None:
-        for side in self.sides.values():
-            side.stop()
+        for child in self.children.values():
+            child.stop()
 
 
 def conduct_all(
@@ -121,19 +118,20 @@ def _next_free(folder: Path, name: str) -> Path:
 
 
 def _try(plan: Plan, folder: Path, watch: Watch, shared: _Shared) -> Verification:
-    """A side without any fix serves all fixes; so do its answers and its diagnosis, where the load is the
-    same."""
+    """The process without a fix stays up for the next one; what is known of a side is known for each load."""
     folder.mkdir(parents=True)
-    before, after = sides_of(plan, folder)
-    assert isinstance(before, LocalSide)
-    own = bool(plan.fix and plan.fix.before)
-    if not own:
-        before = shared.side(plan, before)
-    known = Known() if own else shared.known_of(plan)
+    if plan.of_loading:  # nobody else may hold the files
+        shared.stop()
+    children = {} if plan.of_loading else dict(shared.children)
+    sides = local_sides(plan, [Log(folder.parent / "server.log") for _ in range(2)], children)
+    plain = of_process(plan.scenario.target.options)
+    if not plan.of_loading:
+        shared.children |= {key: child for key, child in children.items() if child.settings == plain}
+    known: dict[SideName, Known] = {"before": shared.known_of(plan.before, plan)}
     try:
-        return try_fix(plan, watch, folder, Bench((before, after)), {"before": known})
+        return try_fix(plan, watch, folder, Bench(sides), known)
     finally:
         with interrupts.shield():
-            after.stop()
-            if own:
-                before.stop()
+            for child in children.values():
+                if child not in shared.children.values():
+                    child.stop()

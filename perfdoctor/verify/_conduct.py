@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from perfdoctor.progress import Watch
 from perfdoctor.verify import _folder, _known, _runs
 from perfdoctor.verify._command import CommandSide, check_free
 from perfdoctor.verify._plan import Plan, about_s, described
-from perfdoctor.verify._side import Bench, EndpointSide, LocalSide, Log, Side
+from perfdoctor.verify._side import Bench, Child, EndpointSide, LocalSide, Log, Side, of_process
 from perfdoctor.verify._trying import SIDES, Known, Trying, side_up
 
 
@@ -76,11 +77,19 @@ def sides_of(plan: Plan, folder: Path) -> tuple[Side, Side]:
         )
     if plan.before.endpoint and plan.after.endpoint:
         return EndpointSide("before", plan.before.endpoint), EndpointSide("after", plan.after.endpoint)
-    model = plan.scenario.target.model or ""
-    return (
-        LocalSide("before", model, plan.before.settings, logs[0]),
-        LocalSide("after", model, plan.after.settings, logs[1]),
-    )
+    return local_sides(plan, logs, {})
+
+
+def local_sides(plan: Plan, logs: Sequence[Log], children: dict[str, Child]) -> tuple[LocalSide, LocalSide]:
+    """On the children that are there already, or new ones. One serves both sides, unless they differ in more
+    than switches, or each run is to load the model anew."""
+    found = []
+    for name, settings, log in zip(SIDES, (plan.before.settings, plan.after.settings), logs, strict=True):
+        own = of_process(settings)
+        key = repr((name if plan.of_loading else "", sorted(own.items())))
+        child = children.setdefault(key, Child(plan.scenario.target.model or "", own, log))
+        found.append(LocalSide(name, settings, child))
+    return found[0], found[1]
 
 
 def _ports_differ(plan: Plan) -> bool:

@@ -30,7 +30,7 @@ def know(trying: Trying, name: SideName) -> None:
     """Its greedy answers and its diagnosis, unless they are known from a fix before."""
     known = trying.known.setdefault(name, Known())
     if known.asked is None:
-        side = side_up(trying, name)
+        side, _ = side_up(trying, name)
         trying.watch.begin(f"Asking the {name} side {len(_ask.QUESTIONS)} questions, greedily", "")
         scenario = scenario_of(trying, side, trying.plan.load)
         with of_side(side):
@@ -71,7 +71,7 @@ def _diagnose(trying: Trying, name: SideName) -> Path:
     load = trying.plan.load
     alone = 2 if load.concurrency > 1 else 0  # requests one at a time, which one user's are anyway
     load = msgspec.structs.replace(load, duration_s=LEDGER_S, requests=None, baseline_requests=alone)
-    side = side_up(trying, name)
+    side, _ = side_up(trying, name)
     trying.watch.begin(f"Diagnosing the {name} side", "about 15 s")
     out = trying.folder / "ledgers" / name
     if trying.plan.of_loading:  # to be seen by a run that starts it; nobody else may hold the files

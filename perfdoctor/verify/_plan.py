@@ -26,7 +26,7 @@ NEAR = 3
 DURATION_S = 3.0
 # Users by what a fix is for: requests that wait, twice the usual batch; requests that disturb each other. Of
 # the pace of one answer, one.
-USERS = (({"scheduling", "overload"}, 16), ({"kv-cache", "event-loop", "tokenizer", "gil"}, 4))
+USERS = (({"scheduling", "overload"}, 16), ({"event-loop", "tokenizer", "gil"}, 4))
 
 
 @dataclass(frozen=True, slots=True)

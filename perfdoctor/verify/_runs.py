@@ -60,15 +60,14 @@ def _e2e_s(ledger: Path) -> float:
 
 
 def _run(trying: Trying, run: TriedRun, load: Load, title: str) -> None:
-    warm = trying.bench.side(run.side).up
-    side = side_up(trying, run.side)
+    side, started = side_up(trying, run.side)
     run = msgspec.structs.replace(run, run=f"{run.side}/{run.pair:02}")
     before = trying.found.runs
     trying.update(runs=(*before, run))
     load = msgspec.structs.replace(
         load,
         seed=load.seed + run.pair,  # both sides of a pair are asked the same
-        warmup_requests=0 if warm and load.concurrency == 1 else load.warmup_requests,
+        warmup_requests=0 if not started and load.concurrency == 1 else load.warmup_requests,
     )
     trying.watch.begin(title, units.seconds(load.duration_s) if load.duration_s else "")
     conduct_run(trying, side, orders_of(trying, side, load, trying.folder / run.run, "load-test"))

@@ -14,7 +14,8 @@ from typing import Protocol
 import msgspec
 
 from perfdoctor.errors import ModelError, NoRoom, PerfdoctorError, ServerDied
-from perfdoctor.local.patient import Patient
+from perfdoctor.local.patient import LAUNCH, Patient
+from perfdoctor.local.switches import _choose
 from perfdoctor.model import SideName, Target, TriedSide
 
 TAIL_LINES = 8
@@ -67,30 +68,68 @@ def is_no_room(text: str) -> bool:
 
 
 @dataclass(slots=True)
-class LocalSide:
-    """A child that serves a local model with these settings."""
+class Child:
+    """A process that serves a local model. Sides that differ in switches alone share one: `now` are those
+    that it serves with."""
 
-    name: SideName
     model: str
-    settings: Mapping[str, str]
+    settings: Mapping[str, str]  # of the process, and of loading
     log: Log
-    tried: TriedSide = field(default_factory=TriedSide)
     patient: Patient | None = None
-    owned: bool = True
-
-    def __post_init__(self) -> None:
-        self.tried = TriedSide(settings=dict(self.settings))
+    now: Mapping[str, str] | None = None
 
     @property
     def up(self) -> bool:
         return bool(self.patient and self.patient.server and self.patient.server.alive())
 
     def start(self) -> None:
-        began_s = time.monotonic()
-        self.patient = Patient(self.model, self.settings)
+        self.patient, self.now = Patient(self.model, self.settings), None
         self.log.tail.clear()
+        self.patient.start(self.log)
+
+    def use(self, switches: Mapping[str, str]) -> float:
+        """Seconds of compiling."""
+        assert self.patient
+        compile_s = self.patient.use(switches)
+        self.now = switches
+        return compile_s
+
+    def stop(self) -> None:
+        if self.patient:
+            self.patient.stop()
+
+
+@dataclass(slots=True)
+class LocalSide:
+    """A local model with these settings."""
+
+    name: SideName
+    settings: Mapping[str, str]
+    child: Child
+    tried: TriedSide = field(default_factory=TriedSide)
+    owned: bool = True
+
+    def __post_init__(self) -> None:
+        self.tried = TriedSide(settings=dict(self.settings))
+
+    @property
+    def patient(self) -> Patient | None:
+        return self.child.patient
+
+    @property
+    def up(self) -> bool:
+        return self.child.up and self.child.now == self._switches
+
+    @property
+    def _switches(self) -> dict[str, str]:
+        return {name: value for name, value in self.settings.items() if name not in LAUNCH}
+
+    def start(self) -> None:
+        began_s = time.monotonic()
         try:
-            self.patient.start(self.log)
+            if not self.child.up:
+                self.child.start()
+            compile_s = self.child.use(self._switches)
         except ModelError as error:
             killed = error.what == "the model server was killed while it started"
             if killed or is_no_room(f"{error.what} {error.why}"):
@@ -98,22 +137,26 @@ class LocalSide:
                     f"there is not enough memory for the {self.name} side", error.why, error.do
                 ) from error
             raise
-        compiled = [s.values for s in self.patient.loading if s.labels.get("phase") == "compile"]
-        self.tried = msgspec.structs.replace(
-            self.tried,
-            start_s=self.tried.start_s or time.monotonic() - began_s,
-            compile_s=compiled[-1].get("seconds") if compiled else None,
-        )
+        if self.tried.start_s is None:
+            took_s = time.monotonic() - began_s
+            self.tried = msgspec.structs.replace(self.tried, start_s=took_s, compile_s=compile_s or None)
 
     def stop(self) -> None:
-        if self.patient:
-            self.patient.stop()
+        self.child.stop()
 
     def target(self, base: Target) -> Target:
-        return msgspec.structs.replace(base, endpoint=None, model=self.model, options=dict(self.settings))
+        return msgspec.structs.replace(
+            base, endpoint=None, model=self.child.model, options=dict(self.settings)
+        )
 
     def last_words(self) -> str:
-        return self.log.words()
+        return self.child.log.words()
+
+
+def of_process(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings that need a process of their own."""
+    live = {name for name, switch in _choose.known().items() if switch.live}
+    return {name: value for name, value in settings.items() if name not in live}
 
 
 @dataclass(slots=True)
@@ -154,6 +197,11 @@ def died(side: Side, error: PerfdoctorError) -> PerfdoctorError:
     )
 
 
+def shares(one: Side, other: Side) -> bool:
+    """Whether both are the same process, by turns."""
+    return isinstance(one, LocalSide) and isinstance(other, LocalSide) and one.child is other.child
+
+
 def has_room(other: Side) -> bool:
     """For as much again as the other side holds, where that is known; the kernel would not ask, but kill.
 
@@ -179,11 +227,14 @@ class Bench:
         return next(side for side in self.sides if side.name == name)
 
     def use(self, name: SideName) -> tuple[Side, bool]:
-        """The side, up; and whether it was started just now."""
+        """The side, up; and whether its process was started just now."""
         side = self.side(name)
         if side.up:
             return side, False
         other = self.side("after" if name == "before" else "before")
+        if shares(side, other) and other.up:
+            side.start()
+            return side, False
         if self.together and other.up and not has_room(other):
             self.together = False
             self.notes.append(NO_ROOM_FOR_BOTH)
@@ -192,7 +243,7 @@ class Bench:
         try:
             side.start()
         except NoRoom:
-            if not (self.together and other.up and other.owned):
+            if not (self.together and other.up and other.owned and not shares(side, other)):
                 raise
             self.together = False
             self.notes.append(NO_ROOM_FOR_BOTH)

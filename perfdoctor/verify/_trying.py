@@ -46,14 +46,15 @@ class Trying:
         _folder.write(self.folder, self.found)
 
 
-def side_up(trying: Trying, name: SideName) -> Side:
-    """Up; says so where it had to be started."""
-    if not trying.bench.side(name).up:
+def side_up(trying: Trying, name: SideName) -> tuple[Side, bool]:
+    """Up, and whether its process is new; says so where it had to be started."""
+    had = getattr(trying.found, name)
+    if not trying.bench.side(name).up and had.start_s is None:
         trying.watch.begin(f"Starting the {name} side", "first time up to a minute")
     side, started = trying.bench.use(name)
-    if started:
-        trying.update(**{name: _kept(getattr(trying.found, name), side.tried)})
-    return side
+    if had.start_s != side.tried.start_s:
+        trying.update(**{name: _kept(had, side.tried)})
+    return side, started
 
 
 def _kept(had: TriedSide, now: TriedSide) -> TriedSide:

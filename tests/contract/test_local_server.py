@@ -294,3 +294,24 @@ def gone(pid: int) -> bool:
 def tiny_cache(child: Child) -> Path:
     """The cache that `child` has filled stays set for the whole module."""
     return tiny.cache_folder("tiny")
+
+
+def test_other_switches_from_the_next_request_on(child: Child):
+    """The same greedy answers with a static cache and without, in one process; a wrong one is refused."""
+    ask = {"max_tokens": 12, "temperature": 0, "ignore_eos": True}
+    settings = f"{child.server.url}/perfdoctor/settings"
+    expected = child.post(**ask).json()["choices"]
+
+    changed = httpx.post(settings, json={"cache": "static"}, timeout=60)
+    found = child.post(**ask).json()["choices"]
+    refused = httpx.post(settings, json={"cache": "sttic"}, timeout=60)
+    again = child.post(**ask).json()["choices"]
+    back = httpx.post(settings, json={}, timeout=60)
+
+    assert (200, {"compile_s": 0.0}) == (changed.status_code, changed.json())
+    assert expected == found == again
+    assert (409, "'sttic' is no value of the setting 'cache'") == (
+        refused.status_code,
+        refused.json()["what"],
+    )
+    assert 200 == back.status_code

@@ -18,10 +18,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """`needs` and `excludes` name other switches: {name: value it must have}, and those that must be off."""
+    """`needs` and `excludes` name other switches: {name: value it must have}, and those that must be off.
+
+    `live`: it can be put on and off a loaded model, because it changes nothing but its plan, its `forward` or
+    its kernel of attention (see variants.py); else each value needs a process of its own.
+    """
 
     values: tuple[str, ...]
     apply: Callable[[Any, Plan, str], None]  # (model, plan, the value asked for)
     cuda: bool = False  # works on a GPU only
     needs: Mapping[str, str] = field(default_factory=dict)
     excludes: tuple[str, ...] = ()
+    live: bool = True

@@ -24,7 +24,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     seen: list[Any] = []
 
     def try_fix(plan: Plan, watch: Watch, folder: Path, bench: Any, known: dict) -> Verification:
-        seen.append((plan.name, bench.side("before"), known["before"]))
+        seen.append((plan.name, bench, known["before"]))
         if failure := FAILURES.get(plan.name):
             raise failure
         found = Verification(verify=folder.name, fix=plan.name, state="complete", verdict="no_effect")
@@ -69,13 +69,15 @@ def test_every_fix_is_a_line(tried: list, tmp_path: Path):
 
 
 def test_the_side_without_a_fix_is_shared(tried: list, tmp_path: Path):
-    """One server, one diagnosis of it for all fixes that need no other; one with a before has its own."""
+    """One process for all fixes that are switches, and for the side without of those that are not; what is
+    known of it, too. A fix whose before is another process has its own, and so has its after."""
     conduct(tmp_path / "it")
 
-    sides = {name: (before, known) for name, before, known in tried}
-    own, (threads, known), (compiled, _) = sides[FIXES[0]], sides[FIXES[1]], sides[FIXES[2]]
-    assert threads is compiled and threads is not own[0]
-    assert known is not own[1]
+    benches = {name: (bench.side("before"), bench.side("after"), known) for name, bench, known in tried}
+    dtype, threads, compiled = (benches[name] for name in FIXES)
+    assert compiled[0].child is compiled[1].child is threads[0].child
+    assert len({id(side.child) for side in (dtype[0], dtype[1], threads[0], threads[1])}) == 4
+    assert compiled[2] is threads[2] and compiled[2] is not dtype[2]
 
 
 def test_it_goes_on_where_it_ended(tried: list, tmp_path: Path):

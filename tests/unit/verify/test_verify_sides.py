@@ -8,7 +8,7 @@ import pytest
 
 from perfdoctor.errors import ModelError, NoRoom, ServerDied, TargetError
 from perfdoctor.local.patient import Patient
-from perfdoctor.verify._side import Bench, EndpointSide, LocalSide, Log, died, is_no_room
+from perfdoctor.verify._side import Bench, Child, EndpointSide, LocalSide, Log, died, is_no_room, of_process
 
 
 class Room:
@@ -88,7 +88,7 @@ def test_how_a_local_side_says_that_memory_was_missing(
     monkeypatch.setattr(Patient, "start", fail)
 
     with pytest.raises(expected) as caught:
-        LocalSide("after", "tiny", {}, Log(tmp_path / "after.log")).start()
+        LocalSide("after", {}, Child("tiny", {}, Log(tmp_path / "after.log"))).start()
 
     assert isinstance(caught.value, NoRoom) == (expected is NoRoom)
 
@@ -128,3 +128,54 @@ def test_a_log_keeps_its_last_lines(tmp_path: Path):
     assert log.words().startswith("line 12 | ") and log.words().endswith("line 19")
     assert 20 == len((tmp_path / "it.log").read_text().splitlines())
     assert "it printed nothing" == Log(tmp_path / "other.log").words()
+
+
+def test_which_settings_need_a_process_of_their_own():
+    """Precision, device and threads; switches of a loaded model do not."""
+    settings = {"dtype": "bfloat16", "threads": "1", "cache": "static", "kv": "off"}
+
+    assert {"dtype": "bfloat16", "threads": "1"} == of_process(settings)
+
+
+class FakePatient:
+    """A child that notes its switches; `server` is what Child asks whether it lives."""
+
+    def __init__(self, *_: object) -> None:
+        self.used: list[dict[str, str]] = []
+        self.loading: list[object] = []
+        self.server = self
+        self.lives = False
+
+    def alive(self) -> bool:
+        return self.lives
+
+    def start(self, log: object) -> None:
+        self.lives = True
+
+    def stop(self) -> None:
+        self.lives = False
+
+    def use(self, switches: dict[str, str]) -> float:
+        self.used.append(dict(switches))
+        return 3.0 if "compile" in switches else 0.0
+
+
+def test_two_sides_of_one_process_take_turns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """It is started once; each use puts the switches of its side; what compiling took is told once."""
+    monkeypatch.setattr("perfdoctor.verify._side.Patient", FakePatient)
+    child = Child("tiny", {}, Log(tmp_path / "it.log"))
+    sides = (
+        LocalSide("before", {}, child),
+        LocalSide("after", {"cache": "static", "compile": "default"}, child),
+    )
+    found = Bench(sides)
+
+    started = [found.use(name)[1] for name in ("before", "after", "after", "before")]
+
+    assert [True, False, False, False] == started
+    assert [{}, {"cache": "static", "compile": "default"}, {}] == child.patient.used  # type: ignore[union-attr]
+    assert (True, False) == (sides[0].up, sides[1].up)
+    assert (None, 3.0) == (sides[0].tried.compile_s, sides[1].tried.compile_s)
+    found.stop()
+    assert [False, False] == [side.up for side in sides]
+    assert found.use("after")[1]
