@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from perfdoctor import console, disk, limits, store
-from perfdoctor.errors import DiskFull, RunFolderError, UsageError
+from perfdoctor.errors import CannotJudge, DiskFull, RunFolderError, UsageError
 from perfdoctor.model import Diagnosis, LoadSummary, RequestRecord, Sample, SloTerm, Target
 from perfdoctor.progress import Watch
 
 if TYPE_CHECKING:
     from perfdoctor.reports._bundle import Bundle, Report
     from perfdoctor.stages import Orders
+
+CROSSED = 1  # the exit code of a limit that is not met
 
 
 def _judge(run: store.Run, requests: Sequence[RequestRecord], samples: Sequence[Sample]) -> Diagnosis:
@@ -163,14 +165,21 @@ def report(
     slo: str | None = None,
     fail_on: str | None = None,
     style: str | None = None,
-) -> bool:
-    """Render a run again; whether a limit is crossed. HTML goes to a file, the others to stdout or `out`."""
+) -> int:
+    """Render a run again; the exit code, as of the run itself where limits are asked about.
+
+    HTML goes to a file, the others to stdout or `out`.
+    """
     run = store.open_run(path)
     bundle = load_bundle(run, diagnosed=run.facts.command != "load-test", slo=slo, style=style)
     _tell(run, bundle, form, out, force=force, definitions=definitions)
     if bundle.summary is None or not (slo or fail_on):
-        return False
-    return crossed(bundle.summary, fail_on)
+        return 0
+    trust = bundle.summary.trust
+    if trust.status == "invalid":
+        console.say(f"Exit 4: what cannot be trusted meets no limit: {'; '.join(trust.reasons)}")
+        return CannotJudge.exit_code
+    return CROSSED if crossed(bundle.summary, fail_on) else 0
 
 
 def _tell(

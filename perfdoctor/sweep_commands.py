@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfdoctor import console, folders, sweep
+from perfdoctor.commands import CROSSED
 from perfdoctor.errors import CannotJudge
 from perfdoctor.model import Sweep
 from perfdoctor.progress import Watch
@@ -14,7 +15,7 @@ from perfdoctor.progress import Watch
 if TYPE_CHECKING:
     from perfdoctor.stages import Orders
 
-CROSSED, INTERRUPTED = 1, 130
+INTERRUPTED = 130
 
 
 def run(orders: Orders, plan: sweep.Plan, *, warms_up: bool, quiet: bool) -> Sweep:
@@ -52,14 +53,16 @@ def exit_code(found: Sweep) -> int:
     errors = [row.exit_code for row in found.levels if row.error is not None]
     if errors:
         return errors[-1] or 1
-    trusts = [row.trust.status for row in found.levels if row.trust and not row.repeated]
-    if trusts and all(status == "invalid" for status in trusts):
+    return judged_code(found)
+
+
+def judged_code(found: Sweep) -> int:
+    """4 where an untrusted level may be the answer, 1 where no load is within the SLO; says which."""
+    doubtful = sweep.levels_in_doubt(found)
+    if doubtful:
+        names = ", ".join(f"{level:g}" for level in doubtful)
+        console.say(f"Exit 4: the answer may be a level whose run cannot be trusted: {names}")
         return CannotJudge.exit_code
-    return slo_code(found)
-
-
-def slo_code(found: Sweep) -> int:
-    """1 where no load was found to be within the SLO; says so."""
     if found.slo is None or found.slo.status in ("found", "not_reached"):
         return 0
     console.say(f"Exit 1: no load was found within {found.slo_text}: {found.slo.reason}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perfdoctor.cli._app import CROSSED, app
+from perfdoctor.cli._app import app
 from perfdoctor.cli._common import AsJson, Definitions, FailOn, Style
 from perfdoctor.errors import UsageError
 
@@ -61,7 +61,7 @@ def report(
     if folder is not None:
         _report_sweep(folder, slo, asked, fail_on or metric_style or definitions or out)
         return
-    crossed = commands.report(
+    code = commands.report(
         run,
         asked[0] if asked else None,
         out,
@@ -71,8 +71,8 @@ def report(
         fail_on=fail_on,
         style=metric_style,
     )
-    if crossed:
-        raise typer.Exit(CROSSED)
+    if code:
+        raise typer.Exit(code)
 
 
 def _report_verification(folder: Path, asked: list[str], other: object) -> None:
@@ -100,5 +100,5 @@ def _report_sweep(folder: Path, slo: str | None, asked: list[str], other: object
         )
     found = sweep_commands.again(folder, slo)
     sweep_commands.show(found, as_json=bool(asked))
-    if slo and sweep_commands.slo_code(found):
-        raise typer.Exit(CROSSED)
+    if slo and (code := sweep_commands.judged_code(found)):
+        raise typer.Exit(code)

@@ -95,7 +95,11 @@ LIMITS = group(
         "connect_timeout", "load.connect_timeout_s", "Limit of connecting (10s).", "10s", read=values.seconds
     ),
     Flag(
-        "idle_timeout", "load.idle_timeout_s", "Longest pause within one answer.", "30s", read=values.seconds
+        "idle_timeout",
+        "load.idle_timeout_s",
+        "Longest silence: before an answer, and inside it.",
+        "30s",
+        read=values.seconds,
     ),
     Flag(
         "max_error_rate",

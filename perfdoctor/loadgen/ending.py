@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from perfdoctor.loadgen.answer import Answer
 
 EVIDENCE_BYTES = 4096  # kept of what is no answer
-RETRY_LONGEST_S = 86400.0  # a longer Retry-After is a date or nonsense
+RETRY_LONGEST_S = 86400.0  # a longer Retry-After is nonsense
 
 
 def judge(answer: Answer, tokens: bool = True) -> tuple[str, str]:
@@ -59,10 +60,22 @@ def message_in(body: str) -> str:
     return value if isinstance(value, str) else body
 
 
-def retry_after(value: str | None) -> float | None:
-    """Seconds; the form with a date is not read."""
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds, told as such or as a date, which counts from the server's own `Date`."""
+    value = headers.get("retry-after", "").strip()
     try:
-        seconds = float(value) if value else None
+        seconds = float(value)
     except ValueError:
+        until, said = _instant(value), _instant(headers.get("date", ""))
+        if until is None or said is None:
+            return None
+        seconds = max(0.0, until - said)
+    return seconds if 0 <= seconds <= RETRY_LONGEST_S else None
+
+
+def _instant(text: str) -> float | None:
+    """`Wed, 21 Oct 2026 07:28:00 GMT` as seconds since the epoch."""
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (TypeError, ValueError, OverflowError):
         return None
-    return seconds if seconds is not None and 0 <= seconds <= RETRY_LONGEST_S else None

@@ -102,7 +102,7 @@ class Exchange:
     def on_head(self, status: int, headers: Mapping[str, str], at_ns: int) -> Take:
         self.headers_ns, self.status = at_ns, status
         if "retry-after" in headers:
-            self.retry_after_s = retry_after(headers["retry-after"])
+            self.retry_after_s = retry_after(headers)
         good, wants_stream = 200 <= status < 300, self.ask.stream and self._protocol.tokens
         # where a stream was asked for, a response that names no type is given the benefit of the doubt
         named = headers.get("content-type", STREAM if wants_stream else "")

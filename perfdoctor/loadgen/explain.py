@@ -14,7 +14,7 @@ from perfdoctor.errors import (
     UnknownModel,
     Unreachable,
 )
-from perfdoctor.loadgen.transports._transport import TLS_PREFIX
+from perfdoctor.loadgen.transports._transport import HTTP2_PREFIX, TLS_PREFIX
 from perfdoctor.model import RequestRecord
 
 _NAMES_MODEL = re.compile(r"model|pinned", re.IGNORECASE)
@@ -38,6 +38,12 @@ def explain(record: RequestRecord, url: str, model: str, has_key: bool) -> Perfd
     text = record.error or ""
     if text.startswith(TLS_PREFIX) or any(mark in text for mark in _SPEAKS_TLS):
         return _tls(url, text.removeprefix(TLS_PREFIX))
+    if text.startswith(HTTP2_PREFIX):
+        return NotOpenai(
+            f"{url} does not understand HTTP/2: {text.removeprefix(HTTP2_PREFIX)}",
+            "--http2 speaks it from the first byte on; most servers without TLS, and many with it, do not.",
+            "leave --http2 out",
+        )
     if record.outcome.startswith("http_"):
         if record.status in (400, 404, 422) and _NAMES_MODEL.search(text) and _DENIES_IT.search(text):
             return UnknownModel(

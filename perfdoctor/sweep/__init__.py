@@ -9,7 +9,8 @@ shows what it has.
 """
 
 from perfdoctor.sweep._conduct import conduct
+from perfdoctor.sweep._doubt import levels_in_doubt
 from perfdoctor.sweep._folder import is_sweep, read
 from perfdoctor.sweep._steps import Plan
 
-__all__ = ["Plan", "conduct", "is_sweep", "read"]
+__all__ = ["Plan", "conduct", "is_sweep", "levels_in_doubt", "read"]

@@ -11,6 +11,7 @@ import pytest
 from perfdoctor.clock import Clock
 from perfdoctor.errors import UsageError
 from perfdoctor.loadgen.driver import Driver, Stage
+from perfdoctor.loadgen.explain import explain
 from perfdoctor.loadgen.transports._choose import choose, make_transport
 from perfdoctor.model import Load, RequestRecord, Target, Wire
 from tests.servers import http2, truth
@@ -41,6 +42,18 @@ def test_streams_share_a_connection():
     assert 11 == sum(r.reused for r in records)
     (first,) = (r for r in records if not r.reused)
     assert first.sent_s <= first.dialled_s <= first.connected_s <= first.written_s <= first.headers_s
+
+
+def test_a_server_that_does_not_understand_it_is_named():
+    """It closes the connection, or answers with bytes of the older version: not a crash, and no TLS port."""
+    with truth.serving() as server:
+        records = drive(server.url)
+
+    (record,) = records
+    assert (record.error or "").startswith("HTTP/2: ")
+    error = explain(record, server.url, "m", has_key=False)
+    assert "does not understand HTTP/2" in error.what
+    assert "leave --http2 out" in error.do
 
 
 def test_a_stream_that_the_server_resets_is_a_failure():

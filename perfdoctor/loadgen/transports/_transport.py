@@ -13,6 +13,7 @@ from typing import Protocol as Interface
 import msgspec
 
 TLS_PREFIX = "TLS: "  # marks an error text, so that the reason survives in the record
+HTTP2_PREFIX = "HTTP/2: "  # the same: what was spoken was not understood
 
 
 class Failure(Exception):

@@ -19,7 +19,7 @@ from perfdoctor import __version__
 from perfdoctor.errors import UsageError
 from perfdoctor.loadgen.transports._machine import limit_reached
 from perfdoctor.loadgen.transports._tls import make_context
-from perfdoctor.loadgen.transports._transport import TLS_PREFIX, Dial, Failure, Request, Sink
+from perfdoctor.loadgen.transports._transport import HTTP2_PREFIX, TLS_PREFIX, Dial, Failure, Request, Sink
 from perfdoctor.model import Load, Wire
 
 TAIL_S = 1.0  # after [DONE]: how long to wait for the end that lets the connection be reused
@@ -65,6 +65,7 @@ class HttpxTransport:
 
     async def send(self, request: Request, sink: Sink, dial: Dial) -> None:
         dial.reused = True  # until a connection is seen to be made
+        headed = False
         try:
             async with self._client.stream(
                 request.method,
@@ -73,6 +74,7 @@ class HttpxTransport:
                 headers=dict(request.headers),
                 extensions={"trace": self._trace(dial)},
             ) as response:
+                headed = True
                 take = sink.on_head(response.status_code, response.headers, time.perf_counter_ns())
                 reads = response.aiter_raw()
                 async for read in reads:
@@ -81,7 +83,8 @@ class HttpxTransport:
                             await asyncio.wait_for(_drain(reads), TAIL_S)
                         break
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise Failure(outcome_of(error), describe(error)) from error
+            deaf = self._wire.http2 and not headed and isinstance(error, httpx.RemoteProtocolError)
+            raise Failure(outcome_of(error), HTTP2_PREFIX * deaf + describe(error)) from error
 
     def _trace(self, dial: Dial) -> Any:
         """Fills in a request's Dial from httpcore's own events, such as `connection.connect_tcp.started`."""

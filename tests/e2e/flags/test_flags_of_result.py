@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from perfdoctor import store
+from perfdoctor.model import ClientFacts, RunFacts
 from tests.e2e.flags._loads import UNTRUSTED, Load
 from tests.inside import failed, perfdoctor
 from tests.servers import truth
@@ -50,12 +52,27 @@ def test_definitions_are_told(load: Load, capsys: pytest.CaptureFixture[str]):
 
 
 def test_a_report_can_be_judged_by_other_limits(load: Load, capsys: pytest.CaptureFixture[str]):
-    """Exit codes as those of the run: 0 or 1."""
+    """Exit codes as those of the run: 0 or 1, and 4 where the client was the limit."""
     path = str(load().path)
+    limited(path, cpu_share=0.1)
 
     assert 0 == perfdoctor(capsys, "report", path, "--slo", "ttft_p50<10s").code
     assert 1 == perfdoctor(capsys, "report", path, "--slo", "ttft_p50<1ms").code
     assert 1 == perfdoctor(capsys, "report", path, "--fail-on", "ttft_p50<10s").code
+    limited(path, cpu_share=1.0)
+    for limits in (("--slo", "ttft_p50<1ms"), ("--fail-on", "ttft_p50>10s")):
+        judged = perfdoctor(capsys, "report", path, *limits)
+        assert UNTRUSTED == judged.code
+        assert "cannot be trusted" in judged.err
+    assert 0 == perfdoctor(capsys, "report", path).code
+
+
+def limited(path: str, cpu_share: float) -> None:
+    """The run as it were had its client used so much of its core, and had nothing else gone wrong."""
+    file = Path(path) / "run.json"
+    facts = msgspec.json.decode(file.read_bytes(), type=RunFacts)
+    client = ClientFacts(cpu_share=cpu_share)
+    file.write_bytes(msgspec.json.encode(msgspec.structs.replace(facts, client=client)))
 
 
 @pytest.mark.parametrize("form", ["--csv", "--jsonl"])

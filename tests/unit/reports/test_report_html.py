@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import msgspec
@@ -190,6 +191,15 @@ def luminance(colour: str) -> float:
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_a_line_that_is_not_drawn_is_not_explained():
+    """The median of one at a time: without a baseline there is none."""
+    bundle = cases.found()
+    without = replace(bundle, requests=tuple(r for r in bundle.requests if r.phase != "baseline"))
+
+    assert "Dashed line" in html.render(bundle)
+    assert "Dashed line" not in html.render(without)
 
 
 def test_distributions_use_the_steady_phases_good_requests():
