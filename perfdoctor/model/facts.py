@@ -31,6 +31,7 @@ class TargetFacts(Record, frozen=True, kw_only=True):
     step_bytes: int | None = None  # weights read by one decode step (input embedding is a lookup)
     step_flops: int | None = None
     kv_bytes_per_token: int | None = None
+    eager: bool | None = None  # started without CUDA graphs, by its command line; None: that does not tell
     on_host_share: float | None = None  # of the loaded bytes, not in GPU memory, as the server tells
     roof_refused: str | None = None  # why a step's bytes say nothing about its limit
     max_batch: int | None = None  # requests the server can serve together; 1: serial

@@ -22,6 +22,7 @@ from perfdoctor.preflight.weights import Weights, measure_folder
 from perfdoctor.probes._processes import is_this_host
 
 GATHER_S = 3.0  # for all of them together; a server that hangs is driven without its engine's name
+EAGER = {"--enforce-eager", "--enforce_eager", "--disable-cuda-graph"}  # vLLM's flags and SGLang's
 PLACES = {"ollama": ("/api/ps",)}  # who tells where it put the model, and where
 DTYPES = {
     "half": "float16",
@@ -137,6 +138,7 @@ def _facts(
         step_bytes=weights.step_bytes,
         step_flops=weights.step_flops,
         kv_bytes_per_token=weights.kv_bytes_per_token,
+        eager=eager(seen.command),
         on_host_share=on_host_share(engine.name, seen),
         roof_refused=roof_refused(weights.experts, seen.command),
         max_batch=engine.max_batch,
@@ -160,6 +162,11 @@ def _weights(path: Path | None, engine: str, model: Mapping[str, Any], seen: See
     meta = model.get("meta")
     told = meta if isinstance(meta, dict) else {}
     return Weights(parameters=_count(told.get("n_params")), weights_bytes=_count(told.get("size")))
+
+
+def eager(command: Sequence[str]) -> bool | None:
+    """True where the command line switches CUDA graphs off; else a file or a variable may, so None."""
+    return True if EAGER & set(command) else None
 
 
 def roof_refused(experts: bool, command: Sequence[str]) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfdoctor.preflight.discover import roof_refused
+from perfdoctor.preflight.discover import eager, roof_refused
 from perfdoctor.preflight.gguf import measure_gguf
 from perfdoctor.preflight.processes import Processes, locate
 from perfdoctor.preflight.weights import Tensor, measure_folder, read_header, sizes, weight_files
@@ -170,3 +170,19 @@ def test_a_roof_is_refused_where_bytes_are_no_limit(experts, command, word):
     found = roof_refused(experts, command)
 
     assert (word is None and found is None) or (found is not None and word in found)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (("vllm", "serve", "m", "--enforce-eager"), True),
+        (("python", "-m", "sglang.launch_server", "--disable-cuda-graph"), True),
+        (("vllm", "serve", "m"), None),
+        ((), None),
+    ],
+)
+def test_graphs_are_off_where_the_command_line_says_so(
+    command: tuple[str, ...], expected: bool | None
+) -> None:
+    """Without the flag they may still be: by a file of settings or a variable."""
+    assert expected is eager(command)

@@ -12,7 +12,9 @@ Told apart from memory bandwidth by what the pace implies or DRAM counters, from
 holder, from CPU contention by run-queue wait, from offloading by PCIe traffic. `utilization.gpu` is never
 used: one spinning thread makes it read 100 %. Counters of a GPU that runs other work too can hide this state.
 Where only the interpreter lock can be watched, a lock that is mostly free clears nothing, since native
-launches release it, and one that is held while nobody asks is somebody else's.
+launches release it, and one that is held while nobody asks is somebody else's. A server without CUDA graphs
+whose thread never rests, far below what memory delivers, shows the pattern without any counter; a thread that
+waits for the GPU can look as busy, so that confidence is low then.
 """
 
 from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, at_least, below, first_known, only_shows
@@ -28,6 +30,18 @@ PYTHON_WORKS = only_shows(
         below("gil.idle.share", 0.30, source="guess: what holds it unasked does not serve"),
     ),
     why="host code that released the interpreter lock, or waits for it, is not seen",
+)
+
+LAUNCHES_EACH = only_shows(
+    all_of(
+        at_least("engine.eager", 1, source="without CUDA graphs each operation is launched by the host"),
+        below(
+            "roof.memory.share",
+            0.20,
+            source="guess; an H200 reads 1-3 % of what it can in eager steps, 14 % and more in graphs",
+        ),
+    ),
+    why="graphs can wait for the host between them, and a large batch comes nearer to the roof",
 )
 
 RULE = Rule(
@@ -52,6 +66,7 @@ RULE = Rule(
             ),
             all_of(below("step.kernel.share", 0.50, source="guess: more overhead than arithmetic"), ROOF_FAR),
             all_of(PYTHON_WORKS, ROOF_FAR),
+            LAUNCHES_EACH,
         ),
     ),
     cost=("decode.launch_gap", "prefill.launch_gap"),
@@ -68,6 +83,16 @@ RULE = Rule(
                     "gpu.dram_active.decode.p50", 0.623, source="0.7 of a copy, which reads 0.89 on an H200"
                 ),
                 at_least("roof.memory.share", 0.50, source="the limit of bandwidth-bound-decode"),
+            ),
+        ),
+        Neighbour(
+            "busy-device",  # not seen without counters, so that the other signs are a pattern only
+            first_known(
+                at_least("step.device.share", 0.60, source="the limit above"),
+                all_of(
+                    at_least("gpu.used", 1, source="on a CPU the roof tells it"),
+                    at_least("gpu.graphics_active.decode.p50", 0.60, source="the limit above"),
+                ),
             ),
         ),
         Neighbour(

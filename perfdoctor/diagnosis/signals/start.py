@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from perfdoctor.diagnosis.measure import Measure, signal
+from perfdoctor.diagnosis.measure import Measure, Reading, signal
 from perfdoctor.diagnosis.observations import NoValue, Observations, known, ratio
 
 _TOLD = {
@@ -13,7 +13,6 @@ _TOLD = {
     "start.graphs.seconds": ("graph_s", "s", "Seconds the server took to capture CUDA graphs"),
     "engine.kv_tokens": ("kv_tokens", "tokens", "Tokens that the server's KV cache has room for"),
     "engine.kv_concurrency": ("kv_concurrency", "requests", "Requests of full length that fit the KV cache"),
-    "engine.eager": ("eager", "flag", "1 when the server was started without CUDA graphs, 0 when with them"),
 }
 
 
@@ -91,6 +90,25 @@ def wall(obs: Observations) -> float:
             raise missing from None
 
 
+@signal("engine.eager", unit="flag")
+def eager(obs: Observations) -> Reading:
+    """1 when the server launches each operation by itself, 0 when it replays CUDA graphs.
+
+    By its command line, else by its log: the configuration that it prints at its start, or what it says of
+    its decode steps. Missing where none of them tells. Cross-check: its command line, `ps -o args= -p PID`.
+    """
+    if obs.facts.target.eager is not None:
+        return Reading(float(obs.facts.target.eager), source="its command line")
+    try:
+        return Reading(told(obs, "eager"), source="its log, at the start")
+    except NoValue as missing:
+        try:
+            graphs = obs.phase("steady").gauge("log", "cuda_graph")
+        except NoValue:
+            raise missing from None
+        return Reading(float(not any(graphs)), n=len(graphs), source="its log, of decode steps")
+
+
 @signal("start.read.rate", unit="bytes/s")
 def read_rate(obs: Observations) -> float:
     """Bytes of weights per second of reading them at the start, on one device, by the server's log.
@@ -111,4 +129,4 @@ def on_host(obs: Observations) -> float:
     return told(obs, "on_host_share") if share is None else share
 
 
-SIGNALS = (wall, read_rate, on_host, *(_told(name, *row) for name, row in _TOLD.items()))
+SIGNALS = (wall, eager, read_rate, on_host, *(_told(name, *row) for name, row in _TOLD.items()))

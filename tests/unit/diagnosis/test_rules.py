@@ -13,7 +13,7 @@ from perfdoctor import registry
 from perfdoctor.diagnosis import judge
 from perfdoctor.diagnosis.measure import Table, all_measures
 from perfdoctor.diagnosis.rule import Rule
-from perfdoctor.model import Ledger, Signal
+from perfdoctor.model import Ledger, LedgerRow, Signal
 
 CASES = Path(__file__).parents[2] / "cases"
 RULES = dict(judge.load_rules())
@@ -116,3 +116,24 @@ def test_coarse_utilisation_never_decides(name: str) -> None:
 
     assert [] == [x.signal for c in conditions for x in c.limits() if "util" in x.signal]
     assert [] == [m for m in UNITS if m.startswith(("gpu.util", "gpu.mem_util"))]
+
+
+@pytest.mark.parametrize(
+    ("counted", "expected"), [({}, "low"), ({"gpu.graphics_active.decode.p50": 0.1}, "medium")]
+)
+def test_signs_without_the_devices_counters_are_a_pattern_only(
+    counted: dict[str, float], expected: str
+) -> None:
+    """A thread that waits for the GPU can look as busy as one that launches; counters tell them apart."""
+    signals = {
+        "cpu.serving.busy.share": 0.99, "gpu.used": 1, "engine.eager": 1, "roof.memory.share": 0.03,
+        "gil.second.share": 0.0, "cpu.serving.runq_wait.share": 0.0, "client.cpu.share": 0.1,
+        "gpu.sm_active.decode.p50": 0.01, "gpu.pcie_rx_bytes_per_s.decode.p50": 53e6, "drive.requests": 100,
+    }  # fmt: skip
+    rows = (LedgerRow(row="decode.launch_gap", seconds=0.9, share=0.9),)
+    ground = judge.Ground(table_of(signals | counted), Ledger(mean=rows), steady_s=60.0, barred={})
+
+    found = judge.judge("launch-bound-decode", RULES["launch-bound-decode"], ground).finding
+
+    assert found is not None
+    assert expected == found.confidence, found.excluded

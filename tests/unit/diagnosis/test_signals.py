@@ -508,3 +508,24 @@ def test_an_open_loop_has_as_many_users_as_requests_open() -> None:
     requests = [request(id=i, sent_s=20.0, end_s=40.0) for i in range(3)]
 
     assert 2 == signal("drive.concurrency", open_loop, requests).value
+
+
+@pytest.mark.parametrize(
+    ("told", "samples", "expected"),
+    [
+        (True, [sample("log.start", 0.0, eager=0.0)], 1.0),  # the command line is believed first
+        (None, [sample("log.start", 0.0, eager=1.0)], 1.0),
+        (None, [sample("log.start", 0.0, weights_s=2.0), *gauges("log", cuda_graph=1.0)], 0.0),
+        (None, gauges("log", cuda_graph=0.0), 1.0),
+        (None, [sample("log.start", 0.0, weights_s=2.0)], None),
+        (None, [], None),
+    ],
+)
+def test_eager_by_command_line_log_or_decode_steps(
+    told: bool | None, samples: list[Sample], expected: float | None
+) -> None:
+    """Where none of them tells it is missing, not off."""
+    found = signal("engine.eager", facts(target=TargetFacts(eager=told)), samples=samples)
+
+    assert expected == found.value
+    assert (found.missing is None) == (expected is not None)
