@@ -4,12 +4,12 @@ Pure, a line at a time. Each file but those that start with `_` is one engine's 
 SAYS. A line that no pattern knows says nothing; a number that a line leaves out is absent, never zero.
 """
 
-from perfdoctor.logs._line import Kind, Pattern, Said, read_line, read_statistics
+from perfdoctor.logs._line import Kind, Lines, Pattern, Said, read_line, read_statistics
 from perfdoctor.logs._preempted import Preempted
 from perfdoctor.logs._stamp import Stamp, read_stamp
 from perfdoctor.logs._start import Start, Step, Tally, read_start
 
 __all__ = [
-    "Kind", "Pattern", "Preempted", "Said", "Stamp", "Start", "Step", "Tally", "read_line", "read_stamp",
-    "read_start", "read_statistics",
+    "Kind", "Lines", "Pattern", "Preempted", "Said", "Stamp", "Start", "Step", "Tally", "read_line",
+    "read_stamp", "read_start", "read_statistics",
 ]  # fmt: skip

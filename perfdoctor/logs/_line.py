@@ -14,6 +14,7 @@ from perfdoctor import registry
 # begin, open, step, fact, ready: of a start, see _start.py
 Kind = Literal["statistics", "preemption", "request", "begin", "open", "step", "fact", "ready"]
 GIB, MIB, MS = float(2**30), float(2**20), 0.001
+_NUMBER = r"\d[\d,]*(?:\.\d+)?"
 _WORKER = re.compile(
     r"\((?P<vllm>(?:Worker|EngineCore)[^()]*)\bpid=|\[[-\d]{10} [\d:]{8} (?P<sglang>[A-Z]+\d[^\]]*)\]"
 )
@@ -37,8 +38,16 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """All that is known of one engine's lines; of those that several write, `engine` is None."""
+
+    engine: str | None
+    patterns: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
-    """`engine` is None where several write the same line. `worker` is the process of many that says it."""
+    """`engine` is None where several write the line. `worker` is the process of many that says it."""
 
     kind: Kind
     values: Mapping[str, float]
@@ -46,6 +55,11 @@ class Said:
     engine: str | None = None
     worker: str = ""
     version: str | None = None
+
+
+def says(text: str) -> re.Pattern[str]:
+    """A pattern in which `<N>` stands for a number, with or without commas between thousands."""
+    return re.compile(text.replace("<N>", _NUMBER))
 
 
 def read_line(text: str) -> tuple[Said, ...]:
@@ -57,7 +71,7 @@ def read_line(text: str) -> tuple[Said, ...]:
         groups = {name: value for name, value in match.groupdict().items() if value is not None}
         version = groups.pop("version", None)
         values = {name: _number(pattern, name, value) for name, value in groups.items()}
-        said = Said(pattern.kind, values, pattern.step, engine.replace("llamacpp", "llama.cpp"), "", version)
+        said = Said(pattern.kind, values, pattern.step, engine, "", version)
         before = found.get((said.kind, said.step))
         found[said.kind, said.step] = _both(before, said) if before else said
     worker = _worker(text) if found else ""
@@ -90,9 +104,6 @@ def _worker(text: str) -> str:
 
 
 @functools.cache
-def _patterns() -> tuple[tuple[str, Pattern], ...]:
-    return tuple(
-        (engine, pattern)
-        for engine, patterns, _ in registry.discover("perfdoctor.logs", "SAYS")
-        for pattern in patterns
-    )
+def _patterns() -> tuple[tuple[str | None, Pattern], ...]:
+    known: list[Lines] = [lines for _, lines, _ in registry.discover("perfdoctor.logs", "SAYS")]
+    return tuple((lines.engine, pattern) for lines in known for pattern in lines.patterns)

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import re
 
-from perfdoctor.logs._line import Pattern
+from perfdoctor.logs._line import Lines, Pattern, says
 
-_N = r"\d+(?:\.\d+)?"
-
-SAYS = (
-    Pattern("begin", 'msg="starting ', re.compile(r'msg="starting (?:\w+ )*(?:runner|server)"')),
-    Pattern(
-        "step",
-        "runner started in",
-        re.compile(rf"runner started in (?P<seconds>{_N}) seconds"),
-        step="runner",
+SAYS = Lines(
+    "ollama",
+    (
+        Pattern("begin", 'msg="starting ', re.compile(r'msg="starting (?:\w+ )*(?:runner|server)"')),
+        Pattern(
+            "step",
+            "runner started in",
+            says("runner started in (?P<seconds><N>) seconds"),
+            step="runner",
+        ),
+        Pattern(
+            "fact",
+            "layers.offload=",
+            re.compile(r"layers\.model=(?P<layers>\d+) layers\.offload=(?P<gpu_layers>\d+)"),
+        ),
+        Pattern("ready", "runner started in", re.compile("runner started in")),
     ),
-    Pattern(
-        "fact",
-        "layers.offload=",
-        re.compile(r"layers\.model=(?P<layers>\d+) layers\.offload=(?P<gpu_layers>\d+)"),
-    ),
-    Pattern("ready", "runner started in", re.compile("runner started in")),
 )

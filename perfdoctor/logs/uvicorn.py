@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
-from perfdoctor.logs._line import Pattern
+from perfdoctor.logs._line import Lines, Pattern
 
-SAYS = (Pattern("ready", "Application startup complete", re.compile("Application startup complete")),)
+SAYS = Lines(
+    None, (Pattern("ready", "Application startup complete", re.compile("Application startup complete")),)
+)

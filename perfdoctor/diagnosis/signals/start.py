@@ -10,6 +10,7 @@ from perfdoctor.diagnosis.observations import NoValue, Observations, known, rati
 _TOLD = {
     "start.weights.seconds": ("weights_s", "s", "Seconds the server took to read the weights into place"),
     "start.compile.seconds": ("compile_s", "s", "Seconds of torch.compile at the server's start"),
+    "start.graphs.bytes": ("graph_bytes", "bytes", "Memory that the CUDA graphs of one device take"),
     "start.graphs.seconds": ("graph_s", "s", "Seconds the server took to capture CUDA graphs"),
     "engine.kv_tokens": ("kv_tokens", "tokens", "Tokens that the server's KV cache has room for"),
     "engine.kv_concurrency": ("kv_concurrency", "requests", "Requests of full length that fit the KV cache"),
