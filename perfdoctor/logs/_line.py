@@ -11,8 +11,8 @@ from typing import Literal
 from perfdoctor import registry
 
 # statistics: what is going on now · preemption: requests thrown out of the KV cache · request: one that ended
-# begin, open, step, fact, ready: of a start, see _start.py
-Kind = Literal["statistics", "preemption", "request", "begin", "open", "step", "fact", "ready"]
+# progress: of a load that goes on · begin, open, step, fact, ready: of a start, see _start.py
+Kind = Literal["statistics", "preemption", "request", "progress", "begin", "open", "step", "fact", "ready"]
 GIB, MIB, MS = float(2**30), float(2**20), 0.001
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
 _WORKER = re.compile(
@@ -24,9 +24,10 @@ _WORKER = re.compile(
 class Pattern:
     """`key` must stand in the line as it is: most lines hold none, and cost no more than looking for them.
 
-    Each named group of `says` is a number under our name; `units` has its factor to our unit, and `flags` are
-    words that stand for 1, any other for 0. `step` names the part of a start that a line opens or ends. A
-    preemption without a number: lines from whose writer one would be known, and this is none.
+    Each named group of `says` is a number under our name, or a part of one as `NAME__PART`; parts add up.
+    `units` has its factor to our unit, and `flags` are words that stand for 1, any other for 0. `step` names
+    the part of a start that a line opens or ends. A preemption without a number: lines from whose writer one
+    would be known, and this is none.
     """
 
     kind: Kind
@@ -70,7 +71,10 @@ def read_line(text: str) -> tuple[Said, ...]:
             continue
         groups = {name: value for name, value in match.groupdict().items() if value is not None}
         version = groups.pop("version", None)
-        values = {name: _number(pattern, name, value) for name, value in groups.items()}
+        values: dict[str, float] = {}
+        for group, value in groups.items():
+            name = group.partition("__")[0]
+            values[name] = values.get(name, 0.0) + _number(pattern, group, value)
         said = Said(pattern.kind, values, pattern.step, engine, "", version)
         before = found.get((said.kind, said.step))
         found[said.kind, said.step] = _both(before, said) if before else said

@@ -6,7 +6,9 @@ import re
 
 from perfdoctor.logs._line import GIB, Lines, Pattern, says
 
-_GB = dict.fromkeys(("weights_bytes", "graph_bytes", "k_bytes", "v_bytes"), GIB)  # it divides by 2**30
+_GB = dict.fromkeys(
+    ("weights_bytes", "graph_bytes", "kv_bytes__k", "kv_bytes__v"), GIB
+)  # it divides by 2**30
 
 
 SAYS = Lines(
@@ -66,7 +68,8 @@ SAYS = Lines(
             "fact",
             "KV Cache is allocated",
             says(
-                r"(?:#tokens: (?P<kv_tokens>\d+), )?K size: (?P<k_bytes><N>) GB, V size: (?P<v_bytes><N>) GB"
+                r"(?:#tokens: (?P<kv_tokens>\d+), )?"
+                r"K size: (?P<kv_bytes__k><N>) GB, V size: (?P<kv_bytes__v><N>) GB"
             ),
             units=_GB,
         ),

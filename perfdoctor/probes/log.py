@@ -70,8 +70,6 @@ METRICS = (
             "weights_bytes": ("bytes", "memory of the loaded model on one device"),
             "graph_bytes": ("bytes", "memory of the CUDA graphs"),
             "kv_bytes": ("bytes", "memory of the KV cache on one device"),
-            "k_bytes": ("bytes", "that of its keys"),
-            "v_bytes": ("bytes", "that of its values"),
             "kv_tokens": ("", "tokens that the KV cache has room for"),
             "request_tokens": ("", "tokens of a request at most"),
             "most_running": ("", "requests served together at most"),

@@ -30,7 +30,7 @@ PROMISED = {
     "log": "running waiting kv_usage generation_tokens_per_s prompt_tokens_per_s prefix_hit_share cuda_graph "
     "preemptions prefill_sum_s prefill_count prompt_tokens decode_sum_s decode_count output_tokens",
     "log.start": "start_s model_s weights_s engine_s compile_s profile_s warmup_s graph_s runner_s "
-    "weights_bytes graph_bytes kv_bytes k_bytes v_bytes kv_tokens kv_concurrency request_tokens most_running "
+    "weights_bytes graph_bytes kv_bytes kv_tokens kv_concurrency request_tokens most_running "
     "workers on_host_share eager",
     "numa": "nodes far",
     "engine.bucket": "le",

@@ -81,7 +81,7 @@ def cache_has_the_models_shape(obs: Observations, table: Table) -> Violation | N
     tokens, per_token = need(table, "engine.kv_tokens"), _shape_bytes(obs)
     if known(lambda: start.told(obs, "workers")):
         raise NoValue("several workers have a part of the cache each")
-    said = ratio(start.cache_bytes(obs), tokens, "the number of tokens in the KV cache")
+    said = ratio(start.told(obs, "kv_bytes"), tokens, "the number of tokens in the KV cache")
     if any(1 / CACHE_ROUNDING <= said / (per_token * width) <= CACHE_ROUNDING for width in WIDTHS):
         return None
     return Violation(

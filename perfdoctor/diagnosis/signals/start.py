@@ -59,14 +59,6 @@ def _known(obs: Observations, name: str) -> float:
     return known(partial(told, obs, name)) or 0.0
 
 
-def cache_bytes(obs: Observations) -> float:
-    """Memory of the KV cache by the log, keys and values together."""
-    try:
-        return told(obs, "kv_bytes")
-    except NoValue:
-        return told(obs, "k_bytes") + told(obs, "v_bytes")
-
-
 def _told(name: str, metric: str, unit: str, meaning: str) -> Measure:
     page = (
         f"{meaning}, by its own log (`--log FILE`).\n\n"

@@ -191,14 +191,6 @@ def test_a_cache_has_the_models_shape(per_token: float, expected: list[str]) -> 
     assert expected == laws(facts(target=target, gpus=(H200,)), [], [start])
 
 
-def test_keys_and_values_are_one_cache() -> None:
-    """SGLang prints them apart."""
-    target = local_target("cuda:0", weights_bytes=None, kv_bytes_per_token=28_672)
-    start = sample("log.start", 0.0, kv_tokens=1e5, k_bytes=28_672e5, v_bytes=28_672e5 * 2)
-
-    assert ["L4"] == laws(facts(target=target, gpus=(H200,)), [], [start])
-
-
 @pytest.mark.parametrize(
     ("told", "per_token", "why"),
     [

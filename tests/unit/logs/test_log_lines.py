@@ -194,7 +194,7 @@ def test_parts_of_a_start(line, step, values):
         ),
         (
             "[2026-02-04 11:30:29] KV Cache is allocated. #tokens: 20480, K size: 0.12 GB, V size: 0.13 GB",
-            {"kv_tokens": 20480, "k_bytes": 0.12 * GIB, "v_bytes": 0.13 * GIB},
+            {"kv_tokens": 20480, "kv_bytes": 0.25 * GIB},
         ),
         (
             "max_total_num_tokens=371661, chunked_prefill_size=8192, max_running_requests=2049, context_len=131072",
@@ -257,6 +257,32 @@ def test_times_of_one_request(line, values):
 
     assert ("request", "llama.cpp") == (said.kind, said.engine)
     assert pytest.approx(values) == said.values
+
+
+@pytest.mark.parametrize(
+    ("took", "path", "total_s"),
+    [
+        ("20.862331914s", "/api/generate", 20.862331914),
+        ("1m2.5s", "/v1/chat/completions", 62.5),
+        ("829.3ms", "/api/chat", 0.8293),
+        ("506.8µs", "/api/chat", None),
+        ("20.8s", "/api/embed", None),
+    ],
+)
+def test_requests_of_ollama(took, path, total_s):
+    """Those that generate, in the units of Go; nothing that was answered before it was read."""
+    line = f'[GIN] 2026/04/10 - 21:14:11 | 200 |   {took} |       127.0.0.1 | POST     "{path}"'
+
+    found = [said.values["total_s"] for said in read_line(line)]
+
+    assert ([pytest.approx(total_s)] if total_s else []) == found
+
+
+def test_a_load_that_goes_on():
+    """How far it is; when, its stamp tells."""
+    (said,) = read_line('time=2024-07-21T09:37:23.095 level=DEBUG msg="model load progress 0.03"')
+
+    assert ("progress", {"loaded_share": 0.03}) == (said.kind, said.values)
 
 
 @pytest.mark.parametrize(
