@@ -6,8 +6,9 @@ device's, so they show both; the pace of tokens shows the model's own part.
 Cost: device time of the model, of which an unknown part is the other's. Only running without the other tells
 how much, so this is never more than a pattern.
 
-Told apart from a model that waits for its host by the device's share of a step: such a model does not notice
-its neighbour.
+Told apart from a model that waits for its host by the device's share of a step, and by how few launches a
+replayed step has: a model that launches each kernel itself does not notice its neighbour, and one that does
+not has gaps that look like launches, but are the other's turns.
 """
 
 from perfdoctor.diagnosis.rule import Neighbour, Rule, all_of, any_of, at_least, below
@@ -24,10 +25,15 @@ RULE = Rule(
             ),
             at_least("gpu.others.busy.share", 0.20, source="guess: a fifth of the time; kernels take turns"),
         ),
-        at_least("step.device.share", 0.50, source="guess: below half, the device is not what is waited for"),
+        any_of(
+            at_least(
+                "step.device.share", 0.50, source="guess: below half, the device is not what is waited for"
+            ),
+            below("step.launches", 300, source="guess; a replayed step makes 44, its gaps are no launches"),
+        ),
     ),
     cost=("decode.compute", "decode.memory"),
-    explains=("small-kernels", "bandwidth-bound-decode"),
+    explains=("small-kernels", "bandwidth-bound-decode", "launch-bound-decode"),
     told_apart=(
         Neighbour(
             "its own traffic; only a run without the other program tells",
