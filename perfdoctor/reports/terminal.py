@@ -204,7 +204,9 @@ def _print_laws(page: Page, diagnosis: Diagnosis) -> None:
         return
     page.gap()
     held = ", ".join(_words.laws_that_hold(diagnosis))
-    page.paragraph("Laws", words(f"{held} hold" if held else "none was tested", "clear" if held else "muted"))
+    page.paragraph(
+        "Laws", words(f"kept: {held}" if held else "none was tested", "clear" if held else "muted")
+    )
     for name, reason in _words.untested_laws(diagnosis).items():
         page.paragraph("", f"{name} not tested: {reason}", "muted")
 

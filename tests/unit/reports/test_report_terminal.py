@@ -169,7 +169,7 @@ def test_a_law_holds_or_says_why_it_was_not_tested():
     """One that was tested in a part is tested; a broken one stands above, and not here."""
     text = diagnosis(cases.found())
 
-    assert "Laws      L1 hold\n          L4 not tested: no log was named\n" in text
+    assert "Laws      kept: L1\n          L4 not tested: no log was named\n" in text
 
 
 def test_an_untrusted_measurement_leads_with_why():
