@@ -129,7 +129,7 @@ def _try(trying: Trying) -> None:
     plan = trying.plan
     trying.watch.note(
         f"Trying {plan.name}: {2 * plan.pairs + 1} runs in turn, {described(plan.load)}; "
-        f"about {units.seconds(about_s(plan))} after both sides are up"
+        f"a minute, and {units.seconds(about_s(plan))} or more for the runs"
     )
     for name in SIDES:  # what does not start is said before anything is measured
         side_up(trying, name)

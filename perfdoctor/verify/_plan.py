@@ -172,12 +172,12 @@ def _check_settings(name: str, settings: Mapping[str, str]) -> None:
 
 
 def described(load: Load) -> str:
-    """`4 at once, 48 tokens each, 3 s a run`."""
-    length = units.seconds(load.duration_s) if load.duration_s else f"{load.requests} requests"
+    """`4 at once, 48 tokens each, at least 3 s a run`."""
+    length = f"at least {units.seconds(load.duration_s)}" if load.duration_s else f"{load.requests} requests"
     return f"{load.concurrency} at once, {load.prompts.output_tokens} tokens each, {length} a run"
 
 
 def about_s(plan: Plan) -> float:
-    """How long the runs alone will take, at least."""
+    """How long the runs will take, where answers do not take long."""
     each = plan.load.duration_s or 1.0
     return math.ceil((2 * plan.pairs + 1) * (each + 1.0))

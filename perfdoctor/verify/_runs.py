@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 
 from perfdoctor import compare, units
-from perfdoctor.model import Load, TriedRun
+from perfdoctor.model import Load, SideName, TriedRun
 from perfdoctor.verify import _folder, _loading
 from perfdoctor.verify._order import pairs_of, sequence
-from perfdoctor.verify._plan import described
 from perfdoctor.verify._trying import Trying, conduct_run, orders_of, side_up
 
 MOST_S = 30.0  # of a run that is made longer because answers take long
@@ -19,13 +16,12 @@ MOST_MORE = 3  # pairs made in place of those that cannot be trusted
 
 
 def drive(trying: Trying) -> None:
-    plan, load = trying.plan, _long_enough(trying)
+    plan = trying.plan
     runs = 2 * plan.pairs + 1
-    trying.update(load=described(load))
-    for number, run in enumerate(sequence(plan.pairs + MOST_MORE, load.seed), 1):
+    for number, run in enumerate(sequence(plan.pairs + MOST_MORE, plan.load.seed), 1):
         if run.pair > plan.pairs and len(pairs_of(trying.found.runs)) >= plan.pairs:
             break
-        _run(trying, run, load, f"Run {number} of {max(number, runs)}: {run.side}")
+        _run(trying, run, f"Run {number} of {max(number, runs)}: {run.side}")
 
 
 def load_again(trying: Trying) -> None:
@@ -45,25 +41,22 @@ def load_again(trying: Trying) -> None:
         trying.update(runs=(*trying.found.runs, msgspec.structs.replace(run, value=value)))
 
 
-def _long_enough(trying: Trying) -> Load:
-    """A run holds a few answers, however slow the slower side is."""
-    load = trying.plan.load
-    if load.duration_s is None:
+def _long_enough(trying: Trying, name: SideName) -> Load:
+    """A run holds a few answers, however slow its side is."""
+    load, ledger = trying.plan.load, trying.known[name].ledger
+    if load.duration_s is None or ledger is None:
         return load
-    slowest_s = max((_e2e_s(known.ledger) for known in trying.known.values() if known.ledger), default=0.0)
-    least_s = min(MOST_S, max(1.0, ANSWERS / load.concurrency) * slowest_s)
+    answer_s = compare.mean_answer_s(compare.read_run(ledger), False) or 0.0
+    least_s = min(MOST_S, max(1.0, ANSWERS / load.concurrency) * answer_s)
     return msgspec.structs.replace(load, duration_s=max(load.duration_s, least_s))
 
 
-def _e2e_s(ledger: Path) -> float:
-    return compare.mean_answer_s(compare.read_run(ledger), False) or 0.0
-
-
-def _run(trying: Trying, run: TriedRun, load: Load, title: str) -> None:
+def _run(trying: Trying, run: TriedRun, title: str) -> None:
     side, started = side_up(trying, run.side)
     run = msgspec.structs.replace(run, run=f"{run.side}/{run.pair:02}")
     before = trying.found.runs
     trying.update(runs=(*before, run))
+    load = _long_enough(trying, run.side)
     load = msgspec.structs.replace(
         load,
         seed=load.seed + run.pair,  # both sides of a pair are asked the same
