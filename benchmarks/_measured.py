@@ -4,6 +4,7 @@
         --output-tokens 16 -o OUT          goes on where it ended when it is typed again
     python benchmarks/_measured.py OUT     prints an entry of `measured` for each fix that was judged
     python benchmarks/_measured.py OUT --write    and adds it to perfdoctor/diagnosis/fixes/*.md
+    python benchmarks/_measured.py OUT --table    prints the claims beside the results, as Markdown
 
 Left out of `make bench`: on one GPU it takes about a minute a fix.
 """
@@ -15,7 +16,7 @@ import sys
 from pathlib import Path
 
 from perfdoctor.diagnosis.catalogue import parse_fix
-from perfdoctor.model import Verification
+from perfdoctor.model import Trial, Verification
 from perfdoctor.verify import read_trials
 
 FIXES = Path(__file__).parents[1] / "perfdoctor" / "diagnosis" / "fixes"
@@ -59,10 +60,25 @@ def with_entry(text: str, line: str) -> str:
     return f"{head}\nswitch = {switch}\nmeasured = [\n{line}\n]\n{rest}"
 
 
+def row(trial: Trial) -> str:
+    """`| fix | claimed | verdict there | measured here | verdict here |`"""
+    found = trial.result
+    assert found is not None and found.interval is not None
+    claimed = (
+        ", ".join(f"{name} {factor:g}x" for name, factor in sorted(trial.promised.items())) or "no number"
+    )
+    low, high = found.interval
+    seen = f"{found.ratio:.2f}x ({low:.2f} to {high:.2f})"
+    return f"| `{trial.fix}` | {claimed} | {trial.catalogue} | {seen} | {found.verdict.replace('_', ' ')} |"
+
+
 def main() -> None:
-    folder, write = Path(sys.argv[1]), "--write" in sys.argv[2:]
+    folder, write, table = Path(sys.argv[1]), "--write" in sys.argv[2:], "--table" in sys.argv[2:]
     for trial in read_trials(folder).trials:
         if trial.result is None or trial.result.interval is None:
+            continue
+        if table:
+            print(row(trial))
             continue
         line = entry(trial.result)
         print(f"{trial.fix}\n{line}")
