@@ -25,7 +25,6 @@ class TriedSide(Record, frozen=True, kw_only=True):
     next_answer_s: float | None = None  # of the same request again
     ledger: str = ""  # the folder of its diagnosis, below the verification's
     bottleneck: str = ""  # what that names
-    error: str | None = None
 
 
 class Outputs(Record, frozen=True, kw_only=True):
@@ -100,7 +99,7 @@ class Trial(Record, frozen=True, kw_only=True):
     catalogue: str
     claim: str = ""
     promised: dict[str, float] = {}
-    verdict: FixVerdict | None = None  # None: not tried yet
+    verdict: FixVerdict = "not_judged"
     reason: str = ""
     folder: str = ""
     result: Verification | None = None

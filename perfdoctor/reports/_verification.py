@@ -146,7 +146,7 @@ def trial_cells(trial: Trial) -> tuple[str, ...]:
         trial.fix,
         claimed or "-",
         trial.catalogue,
-        VERDICTS[trial.verdict or "not_judged"],
+        VERDICTS[trial.verdict],
         f"{result.ratio:.2f}x" if result and result.ratio else units.MISSING,
         f"{result.interval[0]:.2f} to {result.interval[1]:.2f}"
         if result and result.interval

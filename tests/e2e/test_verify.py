@@ -71,7 +71,8 @@ def test_faster_tokens_help(tmp_path: Path) -> None:
     assert 1.5 == pytest.approx(found["ratio"], rel=0.15)
     assert found["interval"][0] <= found["ratio"] <= found["interval"][1]
     assert (6, 0, None) == tuple(found["outputs"][k] for k in ("prompts", "differ", "missing"))
-    assert 11 == len(found["runs"])
+    counted = [run for run in found["runs"] if run["pair"] and not run["left_out"]]
+    assert 10 <= len(counted)  # a run that cannot be trusted is made again, with its pair
     metrics = {row["metric"]: row for row in found["compared"]["metrics"]}
     assert ("pairs", "better") == (found["compared"]["over"], metrics["tpot_p50"]["verdict"])
     assert 1.5 <= found["before"]["start_s"]  # it listened, and said that it was not ready
