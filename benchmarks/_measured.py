@@ -39,13 +39,14 @@ def texts(found: Verification) -> dict[str, str]:
     if found.outputs.differ or found.outputs.differ_together:
         differ = found.outputs.differ + found.outputs.differ_together
         answers = f"{differ} of {found.outputs.prompts} answers differ"
-    what = "loading the model" if found.metric == "load_s" else f"mean time of an answer, {found.load}"
+    what = "time of loading" if found.metric == "load_s" else "mean time of an answer"
+    what += f" by verify, {found.load}"
     effect = (found.effect or "").replace("_", " ")
     return {
         "hardware": found.hardware,
         "model": found.model + random,
         "versions": found.versions,
-        "how": f"perfdoctor verify, {what}: {effect}, {answers}",
+        "how": f"{what}: {effect}, {answers}",
     }
 
 

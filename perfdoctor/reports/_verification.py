@@ -82,9 +82,11 @@ def outputs_text(outputs: Outputs) -> str:
 
 
 def _left_out(found: Verification) -> Iterator[str]:
-    for run in found.runs:
-        if run.left_out:
-            yield f"{run.run} is left out: {run.left_out}"
+    """All runs that do not count, with the reason of the first."""
+    out = [run for run in found.runs if run.left_out]
+    if out:
+        names = ", ".join(run.run for run in out)
+        yield f"not counted: {names}; the first because {out[0].left_out}"
 
 
 def predicted_text(found: Verification) -> str:

@@ -25,6 +25,8 @@ from perfdoctor.model import Load, Outputs, Target
 
 TOKENS = 32  # of an answer, or fewer where the load asks for fewer
 AT_ONCE = 4
+# Some servers announce that they keep a connection open and close it after a stream (llama.cpp).
+HEADERS = {"Content-Type": "application/json", "Accept": PROTOCOL.accept, "Connection": "close"}
 QUESTIONS = (
     "What is the capital of Norway?",
     "Count from one to twenty in words, separated by commas.",
@@ -55,7 +57,8 @@ def ask_all(target: Target, secret: str | None, load: Load) -> Asked:
     url = completion_url(target.endpoint or "", PROTOCOL.path)
     asked = load.prompts.output_tokens
     tokens = min(TOKENS, asked) if isinstance(asked, int) else TOKENS
-    headers = {**target.headers, **({"Authorization": f"Bearer {secret}"} if secret else {})}
+    key = {"Authorization": f"Bearer {secret}"} if secret else {}
+    headers = {**HEADERS, **key, **target.headers}
     with httpx.Client(
         headers=headers,
         timeout=load.timeout_s,

@@ -194,6 +194,19 @@ class start_steady:  # noqa: N801 - reads as what it does
         self.child.wait()
 
 
+def test_a_real_engine_is_asked_and_driven(tmp_path: Path) -> None:
+    """llama.cpp with one place and with four: the same greedy answers, and a ledger with its queue. On a
+    busy machine too few runs may count to judge it."""
+    own = f"{shlex.quote(sys.executable)} -m tests.servers.llamacpp --port {{port}} --slots"
+    ended = verify("raise-parallel-slots", *sides(f"{own} 1", f"{own} 4"), "-c", "4", "--json", cwd=tmp_path)
+
+    assert ended.code in (0, 4), ended.err
+    found = result(ended)
+    assert (6, 0, None) == tuple(found["outputs"][k] for k in ("prompts", "differ", "missing"))
+    assert found["verdict"] in ("helps", "no_effect", "not_judged")
+    assert found["bound"] and "server_queue" in found["bound_source"]
+
+
 def test_a_key_in_a_command_is_written_nowhere(tmp_path: Path) -> None:
     """Neither in the record, nor in the log of a server that prints its arguments, nor in an error."""
     key = "sk-live-abcdefgh12345678"

@@ -72,7 +72,7 @@ def test_what_a_person_must_see():
         "at most 1.50x to 2.00x (decode.launch_gap: 50 % of a request before)",
         "1.80x as fast (95 %: 1.70 to 1.90)",
         "equal sides are 0.98 to 1.02 by chance",
-        "after/01 is left out: it is interrupted",
+        "not counted: after/01; the first because it is interrupted",
         "with it the bottleneck is decode.memory",
     ):
         assert phrase in text
