@@ -220,7 +220,7 @@ def ratio(part: float, whole: float, what: str) -> float:
     return part / whole
 
 
-def known(source: Callable[[], float]) -> float | None:
+def known(source: Callable[[], float | None]) -> float | None:
     """A quantity, or None where only its absence matters."""
     try:
         return source()

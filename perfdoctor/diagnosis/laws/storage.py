@@ -38,13 +38,15 @@ def disk_queue(obs: Observations, table: Table) -> Violation | None:
 
 
 def _queues(row: Sample) -> tuple[float, float] | None:
-    """(rate times wait, queue) of one disk in one interval, where all of them were printed."""
-    names = ("reads_per_s", "r_await_s", "writes_per_s", "w_await_s", "aqu_sz")
-    found = [value for name in names if (value := row.values.get(name)) is not None]
-    if len(found) < len(names):
+    """(rate times wait, queue) of one disk in one interval, where all were printed. Nothing waits at rate 0."""
+    queue = row.values.get("aqu_sz")
+    sides = [(row.values.get(f"{k}s_per_s"), row.values.get(f"{k[0]}_await_s")) for k in ("read", "write")]
+    parts = [
+        0.0 if not rate else None if wait is None else rate * wait for rate, wait in sides if rate is not None
+    ]
+    if queue is None or len(parts) < len(sides) or None in parts:
         return None
-    reads, r_await, writes, w_await, queue = found
-    return reads * r_await + writes * w_await, queue
+    return math.fsum(part for part in parts if part is not None), queue
 
 
 def file_was_read(obs: Observations, table: Table) -> Violation | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from perfdoctor import stats
 from perfdoctor.diagnosis.measure import Reading, signal
-from perfdoctor.diagnosis.observations import NoValue, Observations, Window, ratio
+from perfdoctor.diagnosis.observations import NoValue, Observations, Window, known, ratio
 
 SLICE_S = 1.0  # threads are read about once a second
 LEAST_SEEN = 0.5  # share of the phase in which threads must have been seen
@@ -83,9 +84,76 @@ def runq_wait(obs: Observations) -> Reading:
 def host_idle(obs: Observations) -> float:
     """Share of all the host's CPU time left unused in the steady phase, 0-1. Cross-check: `vmstat 1`."""
     window = obs.phase("steady")
+    told = known(lambda: stats.mean(window.gauge("cpu", "host_idle_share")))
+    if told is not None:
+        return told
     busy = window.change("cpu", "host_busy_s")
     cores = max(window.gauge("cpu", "host_cores"))
     return max(0.0, 1 - ratio(busy.rate, cores, "the number of cores"))
+
+
+@signal("cpu.steal.share", unit="share")
+def steal(obs: Observations) -> float:
+    """Share of all the host's CPU time that the hypervisor gave to others in the steady phase, 0-1.
+
+    Time the host wanted and did not get: more than a little means a machine sold to too many. Cross-check:
+    `vmstat 1`, column st.
+    """
+    window = obs.phase("steady")
+    told = known(lambda: stats.mean(window.gauge("cpu", "host_steal_share")))
+    if told is not None:
+        return told
+    cores = max(window.gauge("cpu", "host_cores"))
+    return ratio(window.change("cpu", "host_steal_s").rate, cores, "the number of cores")
+
+
+@signal("cpu.runnable.mean", unit="tasks")
+def runnable(obs: Observations) -> Reading:
+    """Tasks of the host that ran or waited for a CPU, mean over the steady phase; beyond its cores they wait.
+
+    Only from pasted output. Cross-check: `vmstat 1`, column r.
+    """
+    found = obs.phase("steady").gauge("cpu", "host_runnable")
+    return Reading(stats.mean(found) or 0.0, n=len(found))
+
+
+@signal("cpu.core.busiest.share", unit="share")
+def busiest_core(obs: Observations) -> Reading:
+    """How busy the busiest single CPU was, mean over the steady phase, 0-1.
+
+    Near 1 beside an idle host is one thread that has all the work. Threads move between CPUs, so it may read
+    less. Only from pasted output. Cross-check: `mpstat -P ALL 1`.
+    """
+    window = obs.phase("steady")
+    window.gauge("cpu.core", "busy_share")
+    at: dict[float, float] = {}
+    for sample in obs.samples("cpu.core"):
+        value = sample.values.get("busy_share")
+        if value is not None and window.start_s <= sample.at_s <= window.end_s:
+            at[sample.at_s] = max(at.get(sample.at_s, 0.0), value)
+    return Reading(stats.mean(list(at.values())) or 0.0, n=len(at))
+
+
+@signal("cpu.process.busiest.cores", unit="cores")
+def busiest_process(obs: Observations) -> Reading:
+    """CPUs that the busiest process kept busy, mean over the steady phase; above 1, several threads did.
+
+    Busy is not useful: engines poll for work and CUDA spins while it waits. Only from pasted output.
+    Cross-check: `pidstat -u 1`, %CPU over 100.
+    """
+    window = obs.phase("steady")
+    means = {
+        key: stats.mean(inside)
+        for key, series in window.series("cpu.process", "cores_used", "pid").items()
+        if (inside := [v for t, v in zip(series.at_s, series.values, strict=True) if _in(window, t)])
+    }
+    if not means:
+        raise NoValue("no reading of a process in the steady phase")
+    return Reading(max(v for v in means.values() if v is not None), n=len(means))
+
+
+def _in(window: Window, at_s: float) -> bool:
+    return window.start_s <= at_s <= window.end_s
 
 
 @signal("cpu.others.share", unit="share")
@@ -115,4 +183,15 @@ def throttled(obs: Observations) -> Reading:
     return Reading(min(1.0, window.change("cpu", "quota_throttled").amount / periods))
 
 
-SIGNALS = (oncpu, busy, runq_wait, host_idle, others, throttled)
+SIGNALS = (
+    oncpu,
+    busy,
+    runq_wait,
+    host_idle,
+    steal,
+    runnable,
+    busiest_core,
+    busiest_process,
+    others,
+    throttled,
+)

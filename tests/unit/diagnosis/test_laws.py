@@ -208,6 +208,7 @@ def test_a_cache_whose_numbers_are_missing(told: dict[str, float], per_token: in
     assert why in why_untested("L4", "over its tokens", facts(target=target, gpus=(H200,)), [], samples)
 
 
+IDLE_WRITES = {"reads_per_s": 100.0, "r_await_s": 0.01, "writes_per_s": 0.0, "w_await_s": None}
 READS = {"reads_per_s": 6047.0, "r_await_s": 0.16e-3, "writes_per_s": 112.0, "w_await_s": 1.72e-3}
 
 
@@ -229,6 +230,12 @@ def test_each_disk_has_its_own_queue() -> None:
     busy = gauges("disk", labels={"disk": "a"}, **READS, aqu_sz=1.16)
 
     assert [] == laws(facts(), [], [*busy, *gauges("disk", labels={"disk": "b"}, **idle)])
+
+
+@pytest.mark.parametrize(("queue", "expected"), [(1.0, []), (5.0, ["L5"])])
+def test_what_was_not_asked_for_waits_for_nothing(queue: float, expected: list[str]) -> None:
+    """iostat prints no wait of writes where there were none; 100 reads of 10 ms keep one open."""
+    assert expected == laws(facts(), [], gauges("disk", **IDLE_WRITES, aqu_sz=queue))
 
 
 def test_a_disk_whose_queue_nobody_printed_is_not_judged() -> None:
