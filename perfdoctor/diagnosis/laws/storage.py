@@ -38,15 +38,17 @@ def disk_queue(obs: Observations, table: Table) -> Violation | None:
 
 
 def _queues(row: Sample) -> tuple[float, float] | None:
-    """(rate times wait, queue) of one disk in one interval, where all were printed. Nothing waits at rate 0."""
-    queue = row.values.get("aqu_sz")
-    sides = [(row.values.get(f"{k}s_per_s"), row.values.get(f"{k[0]}_await_s")) for k in ("read", "write")]
-    parts = [
-        0.0 if not rate else None if wait is None else rate * wait for rate, wait in sides if rate is not None
-    ]
-    if queue is None or len(parts) < len(sides) or None in parts:
-        return None
-    return math.fsum(part for part in parts if part is not None), queue
+    """(rate times wait, queue) of one disk in one interval, where all of them were printed."""
+    queue, reads, writes = row.values.get("aqu_sz"), _open(row, "read"), _open(row, "write")
+    return None if queue is None or reads is None or writes is None else (reads + writes, queue)
+
+
+def _open(row: Sample, kind: str) -> float | None:
+    """Requests open at a time by their rate and wait; none where none were made, which then have no wait."""
+    rate, wait = row.values.get(f"{kind}s_per_s"), row.values.get(f"{kind[0]}_await_s")
+    if rate == 0:
+        return 0.0
+    return None if rate is None or wait is None else rate * wait
 
 
 def file_was_read(obs: Observations, table: Table) -> Violation | None:
