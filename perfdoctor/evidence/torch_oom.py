@@ -23,7 +23,7 @@ from perfdoctor.model import Sample
 
 MOST_LINES = 6  # over which a log may have wrapped the message
 MOST_ERRORS = 1000
-SIZE: Final = r"([\d.,]+ ?[KMGT]?i?B|[\d.,]+ bytes)"
+SIZE: Final = r"(?<![\d.,])([\d.,]{1,24} ?[KMGT]?i?B|[\d.,]{1,24} bytes)"  # bounded: no square of a long line
 _START = re.compile(r"out of memory\. Tried to allocate", re.IGNORECASE)
 PARTS = {
     "asked_bytes": re.compile(rf"Tried to allocate {SIZE}"),
