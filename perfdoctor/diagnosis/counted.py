@@ -8,6 +8,7 @@ from __future__ import annotations
 from perfdoctor.diagnosis.observations import NoValue, Observations
 
 SOURCE = "the server's histograms over the window"
+FOREIGN_LOAD = 1.5  # guess: half again as many requests inside the server as ours
 
 
 def watches(obs: Observations) -> bool:
@@ -43,6 +44,11 @@ def requests(obs: Observations) -> float:
         except NoValue:
             continue
     raise NoValue("the server does not count its requests")
+
+
+def of_others_too(obs: Observations, ours: int) -> bool:
+    """Whether the server finished far more requests in the window than these: its means are not theirs."""
+    return requests(obs) > ours * FOREIGN_LOAD + 1
 
 
 def gauge(obs: Observations, name: str) -> list[float]:

@@ -25,7 +25,6 @@ HISTOGRAMS = "the server's histograms"
 STREAMED = "timings the server streams"
 DIFFERENCE = "TTFT under load minus TTFT of one request at a time"
 CLIENT = "the client's stamps"
-FOREIGN = 1.5  # times as many requests as ours: the histograms are not ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ def _outside_shares(obs: Observations, records: Sequence[RequestRecord]) -> tupl
     for name, seen in (("ttft", _until_first_token), ("decode", _decode)):
         here = stats.mean([seen(r) for r in records]) or 0.0
         try:
-            foreign = counted.requests(obs) > FOREIGN * len(records) + 1
+            foreign = counted.of_others_too(obs, len(records))
             there = here if foreign else counted.mean_of(obs, name)
         except NoValue:
             there = here

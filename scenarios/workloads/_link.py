@@ -12,15 +12,13 @@ from scenarios.workloads import Unavailable
 
 
 @contextlib.contextmanager
-def narrow(rate: str | None) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(address, command prefix) of that host; ours, and no prefix, where no rate is given.
+def another_host(rate: str | None = None) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(its address, the prefix of a command that runs there).
 
-    `rate` as `tc` writes it: `1mbit`. A burst of two packets, so that the rate holds for small ones too.
+    `rate` of its way back as `tc` writes it: `1mbit`; None: as fast as this machine. A burst of two packets,
+    so that the rate holds for small ones too.
     """
-    if not rate:
-        yield "127.0.0.1", ()
-        return
-    for program in ("ip", "tc"):
+    for program in ("ip", "tc") if rate else ("ip",):
         if os.geteuid() != 0 or not shutil.which(program):
             raise Unavailable(f"a network namespace needs root and `{program}` (package iproute2)")
     number = os.getpid() % 60_000
@@ -33,7 +31,8 @@ def narrow(rate: str | None) -> Iterator[tuple[str, tuple[str, ...]]]:
         _run(f"ip link set {near} up")
         _run(f"ip -n {space} addr add {net}.{low + 2}/30 dev {far}")
         _run(f"ip -n {space} link set {far} up")
-        _run(f"tc -n {space} qdisc add dev {far} root tbf rate {rate} burst 3200 latency 1s")
+        if rate:
+            _run(f"tc -n {space} qdisc add dev {far} root tbf rate {rate} burst 3200 latency 1s")
         yield f"{net}.{low + 2}", ("ip", "netns", "exec", space)
     finally:
         subprocess.run(["ip", "netns", "del", space], check=False)  # the cable goes with it

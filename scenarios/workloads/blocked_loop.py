@@ -6,7 +6,7 @@
     period_s = 0.8
 
 The server is an ordinary aiohttp application in a process of its own; its "model" gives every stream a token
-each 20 ms. Run by hand: `python -m scenarios.workloads.blocked_loop 8000 0.4 0.8`.
+each 20 ms. Run by hand: `python -m scenarios.workloads.blocked_loop 127.0.0.1 8000 0.4 0.8`.
 """
 
 from __future__ import annotations
@@ -14,47 +14,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
-from scenarios.workloads import Injection, Unavailable
+from scenarios.workloads import Injection, _serving
 
 STEP_S = 0.02
-READY_S = 20.0
 
 
 @contextlib.contextmanager
 def inject(options: Mapping[str, Any]) -> Iterator[Injection]:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    words = [str(port), str(options["blocked_s"]), str(options["period_s"])]
-    process = subprocess.Popen([sys.executable, "-m", "scenarios.workloads.blocked_loop", *words])
-    try:
-        _await(process, port)
-        yield Injection(endpoint=f"http://127.0.0.1:{port}")
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _await(process: subprocess.Popen[bytes], port: int) -> None:
-    ends = time.monotonic() + READY_S
-    while time.monotonic() < ends and process.poll() is None:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5):
-            return
-        time.sleep(0.1)
-    raise Unavailable("the streaming server did not start")
+    words = [str(options["blocked_s"]), str(options["period_s"])]
+    with _serving.program("scenarios.workloads.blocked_loop", words) as url:
+        yield Injection(endpoint=url)
 
 
 def main() -> None:
     from aiohttp import web
 
-    port, blocked_s, period_s = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+    host, port, blocked_s, period_s = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
     app = web.Application()
     app.add_routes(
         [
@@ -64,7 +44,7 @@ def main() -> None:
         ]
     )
     app.cleanup_ctx.append(lambda _: _blocking(blocked_s, period_s))
-    web.run_app(app, host="127.0.0.1", port=port, print=None)
+    web.run_app(app, host=host, port=port, print=None)
 
 
 async def _blocking(blocked_s: float, period_s: float) -> AsyncIterator[None]:

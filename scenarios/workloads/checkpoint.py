@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from scenarios.workloads import Injection, Unavailable, throttle
+from scenarios.workloads import Injection, Unavailable, _cgroup, throttle
 from scenarios.workloads.gpu import require_gpu
 
 ROOM_BYTES = 12_000_000_000
@@ -35,7 +35,7 @@ def inject(options: Mapping[str, Any]) -> Iterator[Injection]:
         if limit := options.get("read_bytes_per_s"):
             throttle.warm_programs()
             group = stack.enter_context(throttle.limited(throttle.disk_of(files[0]), int(limit)))
-            prefix = ("/bin/sh", "-c", throttle.ENTER, str(group / "cgroup.procs"))
+            prefix = _cgroup.entering(group)
         if options["cold"]:
             throttle.evict(files)
         else:

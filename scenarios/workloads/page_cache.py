@@ -11,51 +11,33 @@ limit is set once the server is up. Needs root and the memory controller of cgro
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from scenarios.workloads import Injection, Unavailable, throttle
+from scenarios.workloads import Injection, _cgroup, throttle
+from scenarios.workloads.llamacpp import require_llamacpp
 
 V1 = Path("/sys/fs/cgroup/memory")
 
 
 @contextlib.contextmanager
 def inject(options: Mapping[str, Any]) -> Iterator[Injection]:
-    for package in ("xllamacpp", "gguf"):
-        if importlib.util.find_spec(package) is None:
-            raise Unavailable(f"needs the package {package}: pip install 'perfdoctor[test]'")
+    require_llamacpp()
     from tests.servers import _models, llamacpp
 
+    root = V1 if (V1 / "memory.limit_in_bytes").exists() else _cgroup.V2
     file = _models.gguf("small")
     with contextlib.ExitStack() as stack:
-        group = stack.enter_context(_group())
+        group = stack.enter_context(_cgroup.made(root, "memory"))
         log = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="perfdoctor-"))) / "llamacpp.log"
         throttle.evict([file])
-        enter = ("/bin/sh", "-c", throttle.ENTER, str(group / "cgroup.procs"))
+        enter = _cgroup.entering(group)
         server = stack.enter_context(llamacpp.serving(file, log, slots=1, prefix=enter))
         room = int(float(options["room"]) * file.stat().st_size)
         _limit(group, _own_memory(group) + room)
         yield Injection(endpoint=server.url)
-
-
-@contextlib.contextmanager
-def _group() -> Iterator[Path]:
-    root = V1 if (V1 / "memory.limit_in_bytes").exists() else throttle.V2
-    group = root / f"perfdoctor-{os.getpid()}"
-    try:
-        if root == throttle.V2:
-            (root / "cgroup.subtree_control").write_text("+memory")
-        group.mkdir()
-    except OSError as exc:
-        raise Unavailable(f"cannot make the cgroup {group}: {exc.strerror} (needs root)") from exc
-    try:
-        yield group
-    finally:
-        throttle.remove(group)
 
 
 def _own_memory(group: Path) -> int:

@@ -7,7 +7,7 @@
     link = "1mbit"                     # optional: the client is behind a link of this rate. Needs root
 
 What it computes is real (see paged_engine.py). Its /metrics page uses the names that vLLM gave to the same
-quantities. By hand: `python -m scenarios.workloads.paged 8000 40 16`.
+quantities. By hand: `python -m scenarios.workloads.paged 127.0.0.1 8000 40 16`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ WORD_CHARACTERS = 5  # about a token
 def inject(options: Mapping[str, Any]) -> Iterator[Injection]:
     words = [str(options["blocks"]), str(options["most_sequences"])]
     with contextlib.ExitStack() as stack:
-        host, prefix = stack.enter_context(_link.narrow(options.get("link")))
+        host, prefix = "127.0.0.1", ()
+        if link := options.get("link"):
+            host, prefix = stack.enter_context(_link.another_host(str(link)))
         url = stack.enter_context(_serving.program("scenarios.workloads.paged", words, host, prefix))
         yield Injection(endpoint=url)
 

@@ -16,17 +16,13 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scenarios.workloads import Injection, Unavailable
+from scenarios.workloads import Injection, Unavailable, _cgroup
 
 V1 = Path("/sys/fs/cgroup/blkio")
-V2 = Path("/sys/fs/cgroup")
-# $0 is the cgroup.procs file, "$@" the command to run
-ENTER = 'echo $$ > "$0" && exec "$@"'
 
 
 @contextlib.contextmanager
@@ -35,50 +31,26 @@ def inject(options: Mapping[str, Any]) -> Iterator[Injection]:
     warm_programs()
     with limited(disk_of(weights[0]), int(options["read_bytes_per_s"])) as group:
         evict(weights)
-        yield Injection(prefix=("/bin/sh", "-c", ENTER, str(group / "cgroup.procs")))
+        yield Injection(prefix=_cgroup.entering(group))
 
 
 @contextlib.contextmanager
 def limited(disk: str, bytes_per_s: int) -> Iterator[Path]:
     """A cgroup whose processes read at most that fast from the disk `major:minor`; removed at the end."""
-    group, file, line = _group(disk, bytes_per_s)
-    try:
-        if group.parent == V2:
-            (V2 / "cgroup.subtree_control").write_text("+io")
-        group.mkdir()
-    except OSError as exc:
-        raise Unavailable(f"cannot make the cgroup {group}: {exc.strerror} (needs root)") from exc
-    try:
+    root, file, line = _limit(disk, bytes_per_s)
+    with _cgroup.made(root, "io") as group:
         (group / file).write_text(line)
         yield group
-    finally:
-        remove(group)
 
 
-def _group(disk: str, bytes_per_s: int) -> tuple[Path, str, str]:
-    """(the folder to make, its limit's file, the line to write)."""
-    name = f"perfdoctor-{os.getpid()}"
+def _limit(disk: str, bytes_per_s: int) -> tuple[Path, str, str]:
+    """(where groups with the controller are, its limit's file, the line to write)."""
     if (V1 / "blkio.throttle.read_bps_device").exists():
-        return V1 / name, "blkio.throttle.read_bps_device", f"{disk} {bytes_per_s}"
-    controllers = V2 / "cgroup.controllers"
+        return V1, "blkio.throttle.read_bps_device", f"{disk} {bytes_per_s}"
+    controllers = _cgroup.V2 / "cgroup.controllers"
     if controllers.exists() and "io" in controllers.read_text().split():
-        return V2 / name, "io.max", f"{disk} rbps={bytes_per_s}"
+        return _cgroup.V2, "io.max", f"{disk} rbps={bytes_per_s}"
     raise Unavailable("no cgroup controller limits reads here (neither v1 blkio nor v2 io)")
-
-
-def remove(group: Path) -> None:
-    """Moves what is left to the parent, since a cgroup with processes in it cannot be removed."""
-    for _ in range(50):
-        with contextlib.suppress(OSError):
-            for pid in (group / "cgroup.procs").read_text().split():
-                with contextlib.suppress(OSError):  # it has ended meanwhile
-                    (group.parent / "cgroup.procs").write_text(pid)
-        try:
-            group.rmdir()
-        except OSError:
-            time.sleep(0.1)  # the last process is still being reaped
-        else:
-            return
 
 
 def disk_of(path: Path) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from scenarios.workloads import Unavailable, _link
 from tests.e2e._command import diagnose, hits, perfdoctor, signal
 from tests.servers import truth
 
@@ -18,35 +17,16 @@ FLAGS = ("-c", "4", "--duration", "5s")
 HOST_PROBES = {"cpu", "disk", "gil", "gpu", "io", "memory"}
 
 
-def ip(words: str) -> None:
-    subprocess.run(["ip", *words.split()], check=True, capture_output=True)
-
-
 @pytest.fixture(scope="module")
 def remote() -> Iterator[truth.Truth]:
     """Behind a virtual cable, at an address that no interface of this side has."""
-    if os.geteuid() != 0 or not shutil.which("ip"):
-        pytest.skip("making a network namespace needs root and iproute2")
-    number = os.getpid() % 60_000
-    space, near, far = f"pd{number}", f"pdn{number}", f"pdf{number}"
-    net = f"10.213.{number // 256}"
-    low = number % 64 * 4
-    try:
-        ip(f"netns add {space}")
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"no network namespace can be made here: {error.stderr.decode().strip()}")
-    try:
-        ip(f"link add {near} type veth peer name {far} netns {space}")
-        ip(f"addr add {net}.{low + 1}/30 dev {near}")
-        ip(f"link set {near} up")
-        ip(f"-n {space} addr add {net}.{low + 2}/30 dev {far}")
-        ip(f"-n {space} link set {far} up")
-        flags = ("--ttft-ms", "20", "--gap-ms", "5", "--tokens", "16")
-        prefix = ("ip", "netns", "exec", space)
-        with truth.serving(*flags, host=f"{net}.{low + 2}", prefix=prefix) as server:
-            yield server
-    finally:
-        ip(f"netns del {space}")  # the cable goes with it
+    flags = ("--ttft-ms", "20", "--gap-ms", "5", "--tokens", "16")
+    with contextlib.ExitStack() as stack:
+        try:
+            host, prefix = stack.enter_context(_link.another_host())
+        except Unavailable as reason:
+            pytest.skip(str(reason))
+        yield stack.enter_context(truth.serving(*flags, host=host, prefix=prefix))
 
 
 def test_host_probes_say_that_the_server_is_elsewhere(remote: truth.Truth, tmp_path: Path) -> None:

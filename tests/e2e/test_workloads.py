@@ -12,7 +12,7 @@ import httpx
 import psutil
 import pytest
 
-from scenarios.workloads import Unavailable, hog, llamacpp, starved_client, throttle
+from scenarios.workloads import Unavailable, _cgroup, hog, llamacpp, starved_client, throttle
 
 READ = "import sys,time; t=time.monotonic(); open(sys.argv[1],'rb').read(); print(time.monotonic()-t)"
 
@@ -36,7 +36,7 @@ def test_throttle_limits_cold_reads(big_file: Path) -> None:
     try:
         disk = throttle.disk_of(big_file)
         with throttle.limited(disk, 4_000_000) as group:
-            enter = ("/bin/sh", "-c", throttle.ENTER, str(group / "cgroup.procs"))
+            enter = _cgroup.entering(group)
             inside_s = read_seconds(big_file, enter)
             outside_s = read_seconds(big_file)
     except Unavailable as reason:
@@ -52,7 +52,7 @@ def test_throttle_goes_even_with_a_process_inside(big_file: Path) -> None:
     """A server that is still alive is moved out, so that the cgroup can be removed."""
     try:
         with throttle.limited(throttle.disk_of(big_file), 10**9) as group:
-            enter = ("/bin/sh", "-c", throttle.ENTER, str(group / "cgroup.procs"))
+            enter = _cgroup.entering(group)
             sleeper = subprocess.Popen([*enter, "sleep", "60"])
             while str(sleeper.pid) not in (group / "cgroup.procs").read_text().split():
                 time.sleep(0.01)

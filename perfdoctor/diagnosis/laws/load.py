@@ -9,7 +9,6 @@ from perfdoctor.diagnosis.measure import Table
 from perfdoctor.diagnosis.observations import NoValue, Observations
 from perfdoctor.model import Violation
 
-FOREIGN_LOAD = 1.5  # guess: half again as many requests inside the server as we have open
 CLOCK_S = 0.001  # two clocks' reading
 
 
@@ -37,7 +36,7 @@ def foreign_load(obs: Observations, table: Table) -> Violation | None:
         for name in ("running", "waiting")
         if (values := steady.gauge("engine", name))
     ]
-    if sum(held) <= ours * FOREIGN_LOAD + 1:
+    if sum(held) <= ours * counted.FOREIGN_LOAD + 1:
         return None
     return Violation(
         law="L1",
@@ -53,7 +52,7 @@ def server_time(obs: Observations, table: Table) -> Violation | None:
     Compared where the server finished no more requests than this run made, so that both mean the same ones.
     """
     served = need(table, "e2e.steady.mean")
-    if counted.requests(obs) > len(obs.ok("steady")) * FOREIGN_LOAD + 1:
+    if counted.of_others_too(obs, len(obs.ok("steady"))):
         raise NoValue("the server's means are of others' requests too")
     claimed = counted.mean_of(obs, "e2e")
     if claimed <= served * ROUNDING + CLOCK_S:
